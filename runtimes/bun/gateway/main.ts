@@ -1,0 +1,46 @@
+/**
+ * `bun run redis-http`: the development gateway as a command.
+ *
+ * @module
+ */
+import { randomBytes } from "node:crypto";
+import { type Gateway, startGateway } from "./gateway.ts";
+import { HELP, readCommandLine } from "./options.ts";
+
+const line = readCommandLine(Bun.argv.slice(2), Bun.env);
+if (line.kind === "help") {
+  process.stdout.write(HELP);
+  process.exit(0);
+}
+if (line.kind === "wrong") {
+  process.stderr.write(`${line.message}\n`);
+  process.exit(2);
+}
+
+let gateway: Gateway;
+try {
+  const token = line.token ?? randomBytes(24).toString("base64url");
+  gateway = startGateway({ redis: line.redis, port: line.port, hostname: line.hostname, token });
+  process.stdout.write(`Redis over HTTP at ${gateway.url}\n`);
+  // The only place where a token is ever printed: nobody else could know this one.
+  if (line.token === undefined) process.stdout.write(`Token: ${token}\n`);
+} catch (error) {
+  const code = (error as { code?: string }).code;
+  const why = code === "EADDRINUSE" ? `port ${line.port} is taken; choose another with --port` : undefined;
+  const text = why ?? (error instanceof TypeError ? error.message : "it could not listen there");
+  process.stderr.write(`Cannot start the gateway: ${text}\n`);
+  process.exit(1);
+}
+
+let stopping = false;
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.on(signal, () => {
+    // A second signal does not wait.
+    if (stopping) process.exit(1);
+    stopping = true;
+    gateway.stop().then(
+      () => process.exit(0),
+      () => process.exit(1),
+    );
+  });
+}

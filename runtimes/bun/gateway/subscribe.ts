@@ -1,0 +1,90 @@
+/**
+ * Subscriptions as server-sent events: `POST /subscribe/CHANNEL` and `POST /psubscribe/PATTERN`.
+ *
+ * Each has a Redis connection of its own, so a reader that is slow or gone touches nobody else.
+ *
+ * @module
+ */
+import { type Link, openLink, RedisLostError } from "./connection.ts";
+import type { RedisAddress } from "./redis_url.ts";
+import { type Reply, ReplyError } from "./resp.ts";
+
+const encoder = new TextEncoder();
+const PING_LINE = encoder.encode(": ping\n\n");
+
+export interface SubscriptionOptions {
+  readonly address: RedisAddress;
+  readonly command: "SUBSCRIBE" | "PSUBSCRIBE";
+  readonly channel: string;
+  readonly timeoutMs: number;
+  /**
+   * Every so many milliseconds Redis is pinged, and its answer is passed on as a comment line (`: ping`). Readers skip it,
+   * proxies keep the connection for it, and a reader that counts on it can tell a silent channel from a dead one.
+   */
+  readonly pingMs: number;
+  /** The request's signal: its abort means that the reader has gone. */
+  readonly gone: AbortSignal;
+}
+
+/** A live subscription: the answer to stream, and how to end it. */
+export interface Subscription {
+  readonly response: Response;
+  /** Resolves when it is over, whoever ended it. */
+  readonly over: Promise<void>;
+  close(): void;
+}
+
+/** @throws {RedisLostError} when Redis cannot be reached. */
+export async function openSubscription(options: SubscriptionOptions): Promise<Subscription> {
+  const over = Promise.withResolvers<void>();
+  let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  let link: Link | undefined;
+  let ping: ReturnType<typeof setInterval> | undefined;
+  let ended = false;
+
+  const end = () => {
+    if (ended) return;
+    ended = true;
+    clearInterval(ping);
+    options.gone.removeEventListener("abort", end);
+    link?.fail(new RedisLostError("The subscription is over"));
+    try {
+      // Ended rather than broken off when Redis is lost, too: a subscription never ends by itself, so its reader knows.
+      controller?.close();
+    } catch {
+      // The reader has closed it first.
+    }
+    over.resolve();
+  };
+
+  link = await openLink(options.address, options.timeoutMs, end);
+  const opened = link;
+  const body = new ReadableStream<Uint8Array>({
+    start(stream) {
+      controller = stream;
+      opened.listen([options.command, options.channel], (reply) => {
+        if (!ended) stream.enqueue(isPong(reply) ? PING_LINE : encoder.encode(toEvent(reply)));
+      });
+      ping = setInterval(() => opened.push(["PING"]), options.pingMs);
+    },
+    cancel: end,
+  });
+  options.gone.addEventListener("abort", end);
+  if (options.gone.aborted) end();
+  const headers = { "content-type": "text/event-stream", "cache-control": "no-cache" };
+  return { response: new Response(body, { headers }), over: over.promise, close: end };
+}
+
+function isPong(reply: Reply): boolean {
+  return Array.isArray(reply) && reply[0] === "pong";
+}
+
+/** A line for each line of the text: a bare newline in a message would end the event in its middle. */
+function toEvent(reply: Reply): string {
+  const text = Array.isArray(reply)
+    ? reply.join(",")
+    : reply instanceof ReplyError
+      ? reply.message
+      : String(reply);
+  return `data: ${text.replace(/\r\n|\r|\n/g, "\ndata: ")}\n\n`;
+}
