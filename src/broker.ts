@@ -306,8 +306,8 @@ export interface BrokerQueue {
   abandon?(leaseIds: readonly string[]): Promise<void>;
 
   /**
-   * Capability `wake`: calls `onWake` soon after work became claimable by an enqueue, a release, a redrive, or a resume (may be called
-   * without cause, never with data). Resolves once news cannot be missed any more. Calls `onEnd` once if it breaks later.
+   * Capability `wake`: calls `onWake` soon after an enqueue (of delayed jobs too: whoever sleeps must learn the new due time), a
+   * release, a redrive or a resume. It may be called without cause. Resolves once news cannot be missed any more. Calls `onEnd` once if it breaks later.
    */
   watch?(onWake: () => void, onEnd: (error: Error) => void): Promise<Watch>;
 

@@ -1,0 +1,89 @@
+/**
+ * How much one queue's claims ask for, and how early: the 250 ms rule or a fixed number, the limits, and what was learned of the link.
+ *
+ * @module
+ */
+import type { BrokerLimits } from "./broker.ts";
+import { claimAheadInMs } from "./claim_ahead.ts";
+import type { ResolvedOptions } from "./options.ts";
+import { AutoPrefetch } from "./prefetch.ts";
+
+/** How much the newest round trip weighs in the average. */
+const ROUND_TRIP_WEIGHT = 0.3;
+
+export class Asking {
+  readonly #options: ResolvedOptions;
+  readonly #limits: BrokerLimits;
+  readonly #rule: AutoPrefetch;
+  #prefetch = 1;
+  #lastAsked = 1;
+  #lastFull = false;
+  #roundTripMs: number | undefined;
+
+  constructor(options: ResolvedOptions, limits: BrokerLimits, averageMs: number | undefined) {
+    this.#options = options;
+    this.#limits = limits;
+    this.#rule = new AutoPrefetch(averageMs);
+  }
+
+  /** The moving average of the job time, in milliseconds. */
+  get averageMs(): number | undefined {
+    return this.#rule.averageMs;
+  }
+
+  /** The moving average of a claim's round trip, in milliseconds. */
+  get roundTripMs(): number | undefined {
+    return this.#roundTripMs;
+  }
+
+  /** What the last claim was sized to (per slot under `"auto"`). */
+  get prefetch(): number {
+    return this.#prefetch;
+  }
+
+  /** A job ran for so many milliseconds. */
+  ran(ms: number): void {
+    this.#rule.ran(ms);
+  }
+
+  /** How many the next claim asks for, with so many slots to fill and so many deliveries held. To be called once a claim. */
+  wanted(slots: number, held: number): number {
+    const { prefetch } = this.#options;
+    this.#prefetch = prefetch === "auto" ? this.#rule.size() : prefetch;
+    const asked = prefetch === "auto" ? this.#prefetch * slots : Math.max(prefetch, slots);
+    return Math.min(asked, this.#limits.maxBatch, Math.max(1, this.#limits.maxInFlight - held));
+  }
+
+  /**
+   * A claim was answered. With several slots the rule works per slot, so a short claim counts as what came for each of them.
+   *
+   * @param tookMs its round trip; `undefined` when the engine was asked to wait, which says nothing of the link.
+   */
+  answered(asked: number, got: number, slots: number, tookMs: number | undefined): void {
+    this.#lastAsked = asked;
+    this.#lastFull = got >= asked;
+    const perSlot = Math.ceil(got / slots);
+    if (this.#lastFull) this.#rule.claimed(1, 1);
+    else this.#rule.claimed(perSlot + 1, perSlot);
+    if (tookMs === undefined) return;
+    this.#roundTripMs =
+      this.#roundTripMs === undefined
+        ? tookMs
+        : this.#roundTripMs + ROUND_TRIP_WEIGHT * (tookMs - this.#roundTripMs);
+  }
+
+  /** In how many milliseconds the next claim should go out although no slot is free; `undefined` for not before one is. */
+  aheadInMs(waiting: number, running: number, runningForMs: number): number | undefined {
+    if (!this.#options.claimAhead) return undefined;
+    return claimAheadInMs({
+      asked: this.#lastAsked,
+      full: this.#lastFull,
+      waiting,
+      running,
+      slots: this.#options.concurrency,
+      runningForMs,
+      averageMs: this.#rule.averageMs,
+      roundTripMs: this.#roundTripMs,
+    });
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * One queue loop's line to the broker: requests with a deadline, in one round trip where the engine can, leases renewed along the way.
+ *
+ * @module
+ */
+import type {
+  BrokerQueue,
+  ClaimReply,
+  ClaimRequest,
+  ExchangeReply,
+  RenewResult,
+  SettleResult,
+} from "./broker.ts";
+import type { LeaseOwner } from "./held.ts";
+import type { LeaseKeeper } from "./lease_keeper.ts";
+import type { OutgoingVerdict } from "./outbox.ts";
+import type { Platform } from "./platform.ts";
+import { withResolvers } from "./promises.ts";
+import { withDeadline } from "./requests.ts";
+
+export interface LinkReply {
+  readonly settled: readonly SettleResult[];
+  readonly claimed: ClaimReply | undefined;
+  /** Leases renewed along the way, and what became of each. */
+  readonly renewedIds: readonly string[];
+  readonly renewed: readonly RenewResult[];
+}
+
+const NOTHING: readonly never[] = [];
+
+export class BrokerLink {
+  readonly #platform: Platform;
+  readonly #broker: string;
+  readonly #queue: BrokerQueue;
+  readonly #requestTimeoutMs: number;
+  readonly #exchanges: boolean;
+
+  constructor(
+    platform: Platform,
+    broker: string,
+    queue: BrokerQueue,
+    requestTimeoutMs: number,
+    exchanges: boolean,
+  ) {
+    this.#platform = platform;
+    this.#broker = broker;
+    this.#queue = queue;
+    this.#requestTimeoutMs = requestTimeoutMs;
+    this.#exchanges = exchanges;
+  }
+
+  /**
+   * Settles and claims. With an engine that exchanges this is one request, and the owner's leases that are half-way to their renewal ride on it; with another only one of
+   * the two may be asked for.
+   */
+  async send(
+    keeper: LeaseKeeper,
+    owner: LeaseOwner,
+    taken: readonly OutgoingVerdict[],
+    claim: ClaimRequest | undefined,
+  ): Promise<LinkReply> {
+    if (this.#exchanges) return this.#exchange(keeper, owner, taken, claim);
+    if (claim === undefined) {
+      const settled = await this.#within(0, "settle", this.#queue.settle(taken));
+      return { settled, claimed: undefined, renewedIds: NOTHING, renewed: NOTHING };
+    }
+    const claimed = await this.#within(claim.waitMs, "claim", this.#queue.claim(claim));
+    return { settled: NOTHING, claimed, renewedIds: NOTHING, renewed: NOTHING };
+  }
+
+  renew(leaseIds: readonly string[]): Promise<readonly RenewResult[]> {
+    return this.#within(0, "renew", this.#queue.renew(leaseIds));
+  }
+
+  /** Gives leases back by their ids, where the engine can. */
+  async abandon(leaseIds: readonly string[]): Promise<void> {
+    if (this.#queue.abandon === undefined) return;
+    await this.#within(0, "abandon", this.#queue.abandon(leaseIds));
+  }
+
+  async #exchange(
+    keeper: LeaseKeeper,
+    owner: LeaseOwner,
+    taken: readonly OutgoingVerdict[],
+    claim: ClaimRequest | undefined,
+  ): Promise<LinkReply> {
+    const over = withResolvers<void>();
+    const riding = keeper.ride(owner, over.promise);
+    const renewedIds = riding.length === 0 ? NOTHING : riding.map((lease) => lease.id);
+    const sentAt = this.#platform.now();
+    try {
+      const exchange = this.#queue.exchange as NonNullable<BrokerQueue["exchange"]>;
+      const sent = exchange.call(this.#queue, { settle: taken, renew: renewedIds, claim });
+      const reply: ExchangeReply = await this.#within(0, "exchange", sent);
+      // Leases wholly settled by this very request are over, whatever the renewal of them said.
+      keeper.answered(
+        riding,
+        reply.renewed.map((result, index) => (endedBy(taken, riding[index]) ? "held" : result)),
+        sentAt,
+      );
+      return { settled: reply.settled, claimed: reply.claimed, renewedIds, renewed: reply.renewed };
+    } catch (error) {
+      keeper.failed(riding);
+      throw error;
+    } finally {
+      over.resolve();
+    }
+  }
+
+  #within<T>(waitMs: number, verb: string, work: Promise<T>): Promise<T> {
+    return withDeadline(this.#platform, this.#requestTimeoutMs + waitMs, this.#broker, verb, work);
+  }
+}
+
+function endedBy(taken: readonly OutgoingVerdict[], lease: { readonly open: number } | undefined): boolean {
+  if (lease === undefined) return false;
+  let settles = 0;
+  for (const entry of taken) if (entry.held.lease === lease) settles += 1;
+  return settles >= lease.open;
+}

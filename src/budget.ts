@@ -1,0 +1,105 @@
+/**
+ * What one run may still spend. Pure: times and counts come in as arguments.
+ *
+ * @module
+ */
+
+/** A run's budget. `Infinity` for no limit. */
+export interface BudgetLimits {
+  /** Wall time in milliseconds. */
+  readonly maxMs: number;
+  /** Requests, the broker's and the handlers' together. */
+  readonly maxRequests: number;
+  readonly maxJobs: number;
+}
+
+/** What is kept back so that all that was taken can be settled or released. */
+export interface BudgetReserve {
+  readonly ms: number;
+  readonly requests: number;
+}
+
+export type BudgetEnd = "time" | "requests" | "jobs";
+
+export interface Spending {
+  /** Milliseconds since the run began. */
+  readonly elapsedMs: number;
+  /** Requests made so far. */
+  readonly requests: number;
+  /** Jobs taken so far. */
+  readonly jobs: number;
+  /** Jobs taken and not finished. */
+  readonly held: number;
+  /** How many run side by side. */
+  readonly slots: number;
+  /** What a job is expected to take, in milliseconds; `undefined` while unknown. */
+  readonly averageMs: number | undefined;
+  /** What a claim's round trip is expected to take, in milliseconds; `undefined` while unknown. */
+  readonly roundTripMs: number | undefined;
+  /** Requests a job's handler is expected to make; `undefined` while unknown. */
+  readonly requestsPerJob: number | undefined;
+}
+
+/** Below this share of the whole, and never above two seconds, lies the time kept back to settle. */
+const RESERVE_SHARE = 0.1;
+const MOST_RESERVE_MS = 2_000;
+
+/**
+ * What to keep back: time for a last round of settling, and for each queue one request to settle and release all it holds, with one more should the engine have forgotten its
+ * script.
+ */
+export function reserveFor(limits: BudgetLimits, queues: number, usesRequests: boolean): BudgetReserve {
+  return {
+    ms:
+      limits.maxMs === Number.POSITIVE_INFINITY ? 0 : Math.min(MOST_RESERVE_MS, limits.maxMs * RESERVE_SHARE),
+    requests: usesRequests ? 2 * queues : 0,
+  };
+}
+
+/** How many more jobs a claim may ask for, and which limit says so when it is none. */
+export function roomFor(
+  wanted: number,
+  limits: BudgetLimits,
+  reserve: BudgetReserve,
+  spent: Spending,
+  claimCosts: number,
+): { readonly jobs: number; readonly end: BudgetEnd | undefined } {
+  const byJobs = limits.maxJobs - spent.jobs;
+  if (byJobs < 1) return { jobs: 0, end: "jobs" };
+  const byTime = jobsByTime(limits, reserve, spent);
+  if (byTime < 1) return { jobs: 0, end: "time" };
+  const byRequests = jobsByRequests(limits, reserve, spent, claimCosts);
+  if (byRequests < 1) return { jobs: 0, end: "requests" };
+  return { jobs: Math.min(wanted, byJobs, byTime, byRequests), end: undefined };
+}
+
+function jobsByTime(limits: BudgetLimits, reserve: BudgetReserve, spent: Spending): number {
+  if (limits.maxMs === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
+  const leftMs = limits.maxMs - reserve.ms - spent.elapsedMs - (spent.roundTripMs ?? 0);
+  if (leftMs <= 0) return 0;
+  // Of an unknown queue a claim takes one job a slot, to learn what it costs.
+  if (spent.averageMs === undefined) return Math.max(0, spent.slots - spent.held);
+  return Math.floor((leftMs / Math.max(spent.averageMs, 0.01)) * spent.slots) - spent.held;
+}
+
+function jobsByRequests(
+  limits: BudgetLimits,
+  reserve: BudgetReserve,
+  spent: Spending,
+  claimCosts: number,
+): number {
+  if (limits.maxRequests === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
+  const left = limits.maxRequests - reserve.requests - spent.requests - claimCosts;
+  if (left < 0) return 0;
+  if (spent.requestsPerJob === undefined)
+    return left < 1 ? 0 : Math.max(0, Math.min(left, spent.slots) - spent.held);
+  if (spent.requestsPerJob === 0) return Number.POSITIVE_INFINITY;
+  return Math.floor(left / spent.requestsPerJob) - spent.held;
+}
+
+/** Whether a job already taken may still be started. */
+export function mayStart(limits: BudgetLimits, reserve: BudgetReserve, spent: Spending): boolean {
+  const timeLeft = limits.maxMs - reserve.ms - spent.elapsedMs;
+  const requestsLeft = limits.maxRequests - reserve.requests - spent.requests;
+  return timeLeft > (spent.averageMs ?? 0) && requestsLeft >= (spent.requestsPerJob ?? 0);
+}

@@ -1,0 +1,156 @@
+/**
+ * The queue loops of one worker or one drain, put together, and ended together.
+ *
+ * @module
+ */
+import type { Broker, BrokerQueue } from "./broker.ts";
+import { Changes } from "./changes.ts";
+import { QueueLoop, type RunLimiter } from "./consume.ts";
+import { type BrokerRefusedError, WorkerStoppedError } from "./errors.ts";
+import type { Events } from "./events.ts";
+import type { LogSink } from "./job.ts";
+import { LeaseKeeper } from "./lease_keeper.ts";
+import { assertBrokerCan } from "./options.ts";
+import type { Platform } from "./platform.ts";
+import { withDeadline } from "./requests.ts";
+import { SoloGate } from "./solo.ts";
+import type { QueueStats } from "./stats.ts";
+import type { WorkerQueue } from "./worker.ts";
+
+export interface CrewDeps {
+  readonly broker: Broker;
+  readonly platform: Platform;
+  readonly events: Events;
+  readonly log: LogSink | undefined;
+  readonly queues: readonly WorkerQueue[];
+  readonly limiter?: RunLimiter | undefined;
+  /** Unix milliseconds at which all handlers have to be done; `Infinity` for a worker. */
+  readonly endsAt: number;
+  /** Called before each request of a handler. */
+  readonly beforeFetch: () => void;
+  readonly refused: (error: BrokerRefusedError) => void;
+}
+
+/** How long each part of an end may take, in milliseconds. */
+export interface EndTimes {
+  readonly graceMs: number;
+  readonly abortWaitMs: number;
+  readonly settleWaitMs: number;
+}
+
+export class Crew {
+  readonly loops: readonly QueueLoop[];
+  readonly changes: Changes;
+  readonly #platform: Platform;
+  readonly #keeper: LeaseKeeper;
+
+  private constructor(
+    platform: Platform,
+    keeper: LeaseKeeper,
+    changes: Changes,
+    loops: readonly QueueLoop[],
+  ) {
+    this.#platform = platform;
+    this.#keeper = keeper;
+    this.changes = changes;
+    this.loops = loops;
+  }
+
+  /**
+   * Opens the queues, checks each against what the broker can do, and makes their loops. Nothing is claimed yet.
+   *
+   * @throws whatever opening or checking throws.
+   */
+  static async open(deps: CrewDeps): Promise<Crew> {
+    const { broker, platform, queues } = deps;
+    const opened = await Promise.all(queues.map((worker) => openQueue(broker, platform, worker)));
+    const keeper = new LeaseKeeper(platform);
+    const gate = new SoloGate();
+    const changes = new Changes();
+    const loops = queues.map(
+      (worker, index) =>
+        new QueueLoop(loopDeps(deps, worker, opened[index] as BrokerQueue, keeper, gate, changes)),
+    );
+    return new Crew(platform, keeper, changes, loops);
+  }
+
+  /** Begins to consume. Resolves when each queue's watch has been tried. */
+  async start(): Promise<void> {
+    await Promise.all(this.loops.map((loop) => loop.start()));
+  }
+
+  /** Whether nothing is held and nothing is under way. */
+  get quiet(): boolean {
+    return this.loops.every((loop) => loop.quiet());
+  }
+
+  stats(): QueueStats[] {
+    return this.loops.map((loop) => loop.stats());
+  }
+
+  /**
+   * Ends all loops: nothing starts any more, what waits goes back, handlers get `graceMs`, then their signal and `abortWaitMs`, and the verdicts `settleWaitMs`. Bounded by the sum of
+   * the three, whatever handlers and broker do. Never rejects.
+   */
+  async end(why: string, times: EndTimes): Promise<void> {
+    const idle = () => this.loops.every((loop) => loop.running === 0);
+    for (const loop of this.loops) loop.stopTaking();
+    if (!(await this.changes.until(this.#platform, times.graceMs, idle))) {
+      for (const loop of this.loops) loop.abortRunning(new WorkerStoppedError(why));
+      await this.changes.until(this.#platform, times.abortWaitMs, idle);
+    }
+    await this.changes.until(this.#platform, times.settleWaitMs, () =>
+      this.loops.every((loop) => loop.settled),
+    );
+    await Promise.all(this.loops.map((loop) => loop.close()));
+    this.#keeper.close();
+  }
+}
+
+async function openQueue(broker: Broker, platform: Platform, worker: WorkerQueue): Promise<BrokerQueue> {
+  const { name } = worker.handler.queue;
+  const { settings } = worker.options;
+  const queue = broker.queue(name, settings);
+  // Opening may take several requests.
+  await withDeadline(platform, settings.requestTimeoutMs * 4, broker.name, "open", queue.open());
+  assertBrokerCan(name, worker.options, queue.limits, broker.name);
+  return queue;
+}
+
+function loopDeps(
+  deps: CrewDeps,
+  worker: WorkerQueue,
+  queue: BrokerQueue,
+  keeper: LeaseKeeper,
+  gate: SoloGate,
+  changes: Changes,
+): ConstructorParameters<typeof QueueLoop>[0] {
+  const { broker, platform, events, limiter, refused, log, endsAt, beforeFetch } = deps;
+  const { capabilities } = broker;
+  const { timeoutMs, maxAttempts } = worker.options;
+  const waits = capabilities.has("waits");
+  return {
+    platform,
+    brokerName: broker.name,
+    queue,
+    // A claim that waits would keep the verdicts that ride on it waiting too.
+    exchanges: capabilities.has("exchange") && !waits,
+    waits,
+    watches: capabilities.has("wake") && !waits && limiter === undefined,
+    worker,
+    keeper,
+    gate,
+    events,
+    context: {
+      platform,
+      queue: worker.handler.queue,
+      maxAttempts,
+      log,
+      deadline: () => (timeoutMs === undefined ? endsAt : Math.min(endsAt, platform.wallNow() + timeoutMs)),
+      beforeFetch,
+    },
+    limiter,
+    changed: changes.notify,
+    refused,
+  };
+}

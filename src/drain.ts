@@ -1,0 +1,317 @@
+/**
+ * A drain: a bounded run of the consume loop. Takes jobs until the queues are empty or the budget is used up, settles all, gives back what was not started, reports, stops.
+ *
+ * @module
+ */
+
+import type { Broker } from "./broker.ts";
+import {
+  type BudgetEnd,
+  type BudgetLimits,
+  type BudgetReserve,
+  mayStart,
+  reserveFor,
+  roomFor,
+  type Spending,
+} from "./budget.ts";
+import type { QueueLoop, RunLimiter } from "./consume.ts";
+import { Crew } from "./crew.ts";
+import { WorkerStoppedError } from "./errors.ts";
+import { type EddyEvent, type EventListener, Events } from "./events.ts";
+import type { LogSink } from "./job.ts";
+import type { Platform } from "./platform.ts";
+import { withDeadline } from "./requests.ts";
+import type { WorkerDefinition, WorkerQueue } from "./worker.ts";
+
+/** What a drain may spend. Each by default what the platform's invocation allows. */
+export interface BudgetOptions {
+  /** Wall time in milliseconds. */
+  readonly maxMs?: number | undefined;
+  /** Requests, the broker's and the handlers' `job.fetch` together. */
+  readonly maxRequests?: number | undefined;
+  readonly maxJobs?: number | undefined;
+}
+
+export interface DrainDeps {
+  readonly broker: Broker;
+  readonly platform: Platform;
+  readonly log?: LogSink | undefined;
+  readonly on?: EventListener | undefined;
+  /** The names of the queues to drain. By default all of the definition. */
+  readonly queues?: readonly string[] | undefined;
+  /** Ends the run early, gracefully. */
+  readonly signal?: AbortSignal | undefined;
+  readonly budget?: BudgetOptions | undefined;
+}
+
+export interface DrainReport {
+  /** Jobs whose handler was started. */
+  readonly jobs: number;
+  readonly acked: number;
+  readonly retried: number;
+  readonly dead: number;
+  /** Given back unstarted, or interrupted by the end of the run. */
+  readonly released: number;
+  /** Deliveries whose lease was over before they were settled; they run again. */
+  readonly lost: number;
+  /** Requests made, the broker's and the handlers'. */
+  readonly requests: number;
+  /** How long it took, in milliseconds. */
+  readonly ms: number;
+  readonly stopped: "empty" | BudgetEnd | "signal";
+  /** Jobs left in the queues: ready, delayed, and held by others. `null` where the broker cannot tell or the budget had no room to ask. */
+  readonly left: number | null;
+}
+
+/** A drain gives up on a broker after so many failures in a row. */
+const MOST_FAILURES = 6;
+
+/** How much the newest job weighs in the average of requests a job. */
+const REQUESTS_WEIGHT = 0.3;
+
+/**
+ * Drains queues within a budget.
+ *
+ * @example
+ * ```ts
+ * const report = await drain(worker, { broker, platform, budget: { maxMs: 20_000 } });
+ * ```
+ *
+ * @throws {RangeError} when a budget's field is no whole number from 1 on, or a queue is unknown.
+ * @throws {BrokerRefusedError | BrokerError} when the broker cannot be used, or fails again and again.
+ */
+export async function drain(definition: WorkerDefinition, deps: DrainDeps): Promise<DrainReport> {
+  const { broker, platform, signal } = deps;
+  const queues = chosenQueues(definition, deps.queues);
+  const limits = resolveBudget(deps.budget ?? {}, platform);
+  const startedAt = platform.now();
+  const events = new Events();
+  if (deps.on !== undefined) events.on(deps.on);
+  const run = new BoundedRun(platform, broker, limits, startedAt, queues.length);
+  let broken: Error | undefined;
+  let failures = 0;
+  events.on((event) => {
+    failures = nextFailures(event, failures);
+    if (failures >= MOST_FAILURES && event.type === "brokerError") broken ??= event.error;
+  });
+  const crew = await Crew.open({
+    broker,
+    platform,
+    events,
+    log: definition.log ?? deps.log,
+    queues,
+    limiter: run,
+    endsAt: platform.wallNow() + run.workMs,
+    beforeFetch: () => run.beforeFetch(),
+    refused: (error) => {
+      broken ??= error;
+    },
+  });
+  run.crew = crew;
+  const onAbort = () => crew.changes.notify();
+  signal?.addEventListener("abort", onAbort);
+  try {
+    await crew.start();
+    const finished = await crew.changes.until(
+      platform,
+      run.workMs - (platform.now() - startedAt),
+      () => broken !== undefined || signal?.aborted === true || run.over(),
+    );
+    if (!finished) run.end ??= "time";
+    const graceMs = signal?.aborted ? Math.min(definition.graceMs, run.leftMs()) : 0;
+    await crew.end(`the drain is over: ${finished ? "stopped" : "its time is used up"}`, {
+      graceMs,
+      abortWaitMs: Math.min(
+        definition.abortWaitMs,
+        run.reserve.ms === 0 ? Number.POSITIVE_INFINITY : run.reserve.ms / 2,
+      ),
+      settleWaitMs: definition.settleWaitMs,
+    });
+  } finally {
+    signal?.removeEventListener("abort", onAbort);
+  }
+  if (broken !== undefined) throw broken;
+  return run.report(
+    signal?.aborted === true && run.end === undefined ? "signal" : (run.end ?? "empty"),
+    await run.countLeft(queues),
+  );
+}
+
+class BoundedRun implements RunLimiter {
+  readonly reserve: BudgetReserve;
+  readonly #platform: Platform;
+  readonly #broker: Broker;
+  readonly #limits: BudgetLimits;
+  readonly #startedAt: number;
+  readonly #requestsBefore: number;
+  readonly #emptied = new Set<QueueLoop>();
+  readonly #spent = new Set<QueueLoop>();
+  readonly #requestsPerJob = new Map<QueueLoop, number>();
+  crew!: Crew;
+  end: BudgetEnd | undefined;
+  #jobs = 0;
+  #fetches = 0;
+
+  constructor(platform: Platform, broker: Broker, limits: BudgetLimits, startedAt: number, queues: number) {
+    this.#platform = platform;
+    this.#broker = broker;
+    this.#limits = limits;
+    this.#startedAt = startedAt;
+    this.#requestsBefore = broker.requests;
+    this.reserve = reserveFor(limits, queues, true);
+  }
+
+  /** How long handlers may work, in milliseconds from the run's start. */
+  get workMs(): number {
+    return this.#limits.maxMs - this.reserve.ms;
+  }
+
+  leftMs(): number {
+    return Math.max(0, this.workMs - (this.#platform.now() - this.#startedAt));
+  }
+
+  get requests(): number {
+    return this.#broker.requests - this.#requestsBefore + this.#fetches;
+  }
+
+  /** Whether each queue is empty or beyond the budget, and nothing is held. */
+  over(): boolean {
+    return (
+      this.crew.quiet && this.crew.loops.every((loop) => this.#emptied.has(loop) || this.#spent.has(loop))
+    );
+  }
+
+  room(loop: QueueLoop, wanted: number): number {
+    if (this.#emptied.has(loop)) return 0;
+    const { jobs, end } = roomFor(wanted, this.#limits, this.reserve, this.#spending(loop), 1);
+    if (jobs < 1 && this.crew.quiet) {
+      this.end ??= end;
+      this.#spent.add(loop);
+    }
+    return Math.max(0, jobs);
+  }
+
+  mayStart(loop: QueueLoop): boolean {
+    return mayStart(this.#limits, this.reserve, this.#spending(loop));
+  }
+
+  took(count: number): void {
+    this.#jobs += count;
+  }
+
+  ran(loop: QueueLoop, _ms: number, requests: number, jobs: number): void {
+    const each = requests / jobs;
+    const known = this.#requestsPerJob.get(loop);
+    this.#requestsPerJob.set(
+      loop,
+      known === undefined ? each : Math.max(each, known + REQUESTS_WEIGHT * (each - known)),
+    );
+    // What this job freed of the budget may be what another queue waits for.
+    for (const other of this.crew.loops) if (other !== loop) queueMicrotask(() => other.wake());
+  }
+
+  emptied(loop: QueueLoop): void {
+    this.#emptied.add(loop);
+  }
+
+  beforeFetch(): void {
+    if (this.requests + 1 + this.reserve.requests > this.#limits.maxRequests) {
+      const why = "the run's budget of requests is used up";
+      for (const loop of this.crew.loops) loop.abortRunning(new WorkerStoppedError(why));
+      throw new WorkerStoppedError(why);
+    }
+    this.#fetches += 1;
+  }
+
+  /** Asks what is left, if there is budget for it. */
+  async countLeft(queues: readonly WorkerQueue[]): Promise<number | null> {
+    if (!this.#broker.capabilities.has("sizes")) return null;
+    if (this.requests + queues.length > this.#limits.maxRequests) return null;
+    try {
+      let left = 0;
+      for (const { handler, options } of queues) {
+        const queue = this.#broker.queue(handler.queue.name, options.settings);
+        const sizes = queue.sizes?.() ?? Promise.reject(new Error("no sizes"));
+        const { ready, delayed, held } = await withDeadline(
+          this.#platform,
+          options.settings.requestTimeoutMs,
+          this.#broker.name,
+          "sizes",
+          sizes,
+        );
+        left += ready + delayed + held;
+      }
+      return left;
+    } catch {
+      // The work is done and settled; not knowing what is left is no reason to call the run failed.
+      return null;
+    }
+  }
+
+  report(stopped: DrainReport["stopped"], left: number | null): DrainReport {
+    const sum = { jobs: 0, acked: 0, retried: 0, dead: 0, released: 0, lost: 0 };
+    for (const one of this.crew.stats()) {
+      sum.jobs += one.started;
+      sum.acked += one.acked;
+      sum.retried += one.retried;
+      sum.dead += one.dead;
+      sum.released += one.released;
+      sum.lost += one.lost;
+    }
+    return { ...sum, requests: this.requests, ms: this.#platform.now() - this.#startedAt, stopped, left };
+  }
+
+  #spending(loop: QueueLoop): Spending {
+    let held = 0;
+    for (const one of this.crew.loops) held += one.held;
+    return {
+      elapsedMs: this.#platform.now() - this.#startedAt,
+      requests: this.requests,
+      jobs: this.#jobs,
+      held,
+      slots: loop.slots,
+      averageMs: loop.asking.averageMs,
+      roundTripMs: loop.asking.roundTripMs,
+      requestsPerJob: this.#requestsPerJob.get(loop),
+    };
+  }
+}
+
+function nextFailures(event: EddyEvent, failures: number): number {
+  if (event.type === "claimed") return 0;
+  return event.type === "brokerError" && event.retryInMs !== undefined ? failures + 1 : failures;
+}
+
+function chosenQueues(
+  definition: WorkerDefinition,
+  names: readonly string[] | undefined,
+): readonly WorkerQueue[] {
+  if (names === undefined) return definition.queues;
+  const known = new Map(definition.queues.map((one) => [one.handler.queue.name, one]));
+  return [...new Set(names)].map((name) => {
+    const one = known.get(name);
+    if (one === undefined) {
+      throw new RangeError(
+        `Cannot drain queue ${name.slice(0, 100)}: it is unknown to this worker; it knows ${[...known.keys()].join(", ")}`,
+      );
+    }
+    return one;
+  });
+}
+
+function resolveBudget(options: BudgetOptions, platform: Platform): BudgetLimits {
+  const field = (name: keyof BudgetOptions, otherwise: number): number => {
+    const value = options[name];
+    if (value === undefined) return otherwise;
+    if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 1) {
+      const kind = typeof value === "number" ? String(value) : `a ${typeof value}`;
+      throw new RangeError(`Cannot drain: ${name} is ${kind}; give a whole number from 1 on`);
+    }
+    return value;
+  };
+  return {
+    maxMs: field("maxMs", platform.limits.wallMs),
+    maxRequests: field("maxRequests", platform.limits.requests),
+    maxJobs: field("maxJobs", Number.POSITIVE_INFINITY),
+  };
+}

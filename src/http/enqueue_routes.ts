@@ -1,0 +1,126 @@
+/**
+ * `POST /v1/queues/:queue/jobs`: one job, or many as NDJSON.
+ *
+ * @module
+ */
+import { type Context, Hono } from "hono";
+import type { Producer } from "../producer.ts";
+import type { QueueDefinition } from "../queue.ts";
+import { brokerRefusal, Refusal } from "./answers.ts";
+import { chunksOf, readLimited } from "./body.ts";
+import { whyUnfit } from "./check.ts";
+import { type AcceptedLine, ingestLines, type RejectedLine } from "./ingest.ts";
+import { jobOptionsOf } from "./job_options.ts";
+import type { QueueRegistry } from "./registry.ts";
+
+export interface EnqueueRouteOptions {
+  readonly registry: QueueRegistry;
+  readonly producer: Producer;
+  /** The largest body of one job, in bytes. */
+  readonly maxBodyBytes: number;
+  /** The largest NDJSON request, in bytes. */
+  readonly maxRequestBytes: number;
+  /** The most lines of one NDJSON request. */
+  readonly maxLines: number;
+}
+
+/** The routes that take jobs in. */
+export function enqueueRoutes(options: EnqueueRouteOptions): Hono {
+  const routes = new Hono();
+  routes.post("/queues/:queue/jobs", async (c) => {
+    const queue = options.registry.define(c.req.param("queue"));
+    const encoding = c.req.header("content-encoding") ?? "identity";
+    if (encoding !== "identity") {
+      throw new Refusal(415, "encoded", "Cannot take the body: it is compressed; send it as it is");
+    }
+    const limits = (await options.registry.open(queue.name)).limits;
+    const maxBodyBytes = Math.min(options.maxBodyBytes, limits.maxBodyBytes);
+    return isNdjson(c.req.header("content-type"))
+      ? await enqueueMany(c, queue, maxBodyBytes, options)
+      : await enqueueOne(c, queue, maxBodyBytes, options);
+  });
+  return routes;
+}
+
+function isNdjson(contentType: string | undefined): boolean {
+  const type = contentType?.split(";")[0]?.trim().toLowerCase();
+  return type === "application/x-ndjson" || type === "application/ndjson";
+}
+
+async function enqueueOne(
+  c: Context,
+  queue: QueueDefinition,
+  maxBodyBytes: number,
+  options: EnqueueRouteOptions,
+): Promise<Response> {
+  const job = jobOptionsOf(c.req.raw.headers);
+  const body = await readLimited(c.req.raw, maxBodyBytes);
+  const unfit = await whyUnfit(queue, body);
+  if (unfit !== undefined) throw new Refusal(422, "invalid-body", unfit);
+  const [result] = await options.producer.enqueueRaw(queue, [{ body, ...job }]);
+  return c.json(result!, result!.duplicate ? 200 : 201);
+}
+
+async function enqueueMany(
+  c: Context,
+  queue: QueueDefinition,
+  maxBodyBytes: number,
+  options: EnqueueRouteOptions,
+): Promise<Response> {
+  const job = jobOptionsOf(c.req.raw.headers);
+  if (job.id !== undefined) {
+    throw new Refusal(
+      400,
+      "invalid-header",
+      "Cannot use the header eddy-id: one id cannot name many jobs; leave it out",
+    );
+  }
+  const accepted: AcceptedLine[] = [];
+  const rejected: RejectedLine[] = [];
+  const lines = ingestLines(limitedChunks(c.req.raw, options.maxRequestBytes), {
+    producer: options.producer,
+    queue,
+    maxBodyBytes,
+    job,
+  });
+  try {
+    for await (const step of lines) {
+      for (const line of step.accepted) accepted.push(line);
+      for (const line of step.rejected) rejected.push(line);
+      if (step.failed !== undefined) {
+        const { error, uncertain, unsentFrom } = step.failed;
+        throw brokerRefusal(error, { uncertain, unsentFrom });
+      }
+      if (accepted.length + rejected.length > options.maxLines) {
+        throw new Refusal(
+          413,
+          "too-large",
+          `Cannot take more lines: the limit is ${options.maxLines} a request`,
+        );
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    // What was taken before is told too: it is in the queue.
+    const unsentFrom = 1 + Math.max(accepted.at(-1)?.line ?? 0, rejected.at(-1)?.line ?? 0);
+    throw new Refusal(error.status, error.code, error.message, {
+      unsentFrom,
+      ...error.data,
+      accepted,
+      rejected,
+    });
+  }
+  const status = rejected.length === 0 ? 200 : accepted.length === 0 ? 422 : 207;
+  return c.json({ accepted, rejected }, status);
+}
+
+async function* limitedChunks(request: Request, maxBytes: number): AsyncGenerator<Uint8Array> {
+  let size = 0;
+  for await (const chunk of chunksOf(request)) {
+    size += chunk.byteLength;
+    if (size > maxBytes) {
+      throw new Refusal(413, "too-large", `Cannot take more lines: the limit is ${maxBytes} bytes a request`);
+    }
+    yield chunk;
+  }
+}

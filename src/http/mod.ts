@@ -1,0 +1,15 @@
+/**
+ * Eddy's HTTP app, made with Hono.
+ *
+ * @module
+ */
+export { type AppOptions, createApp } from "./app.ts";
+export { isLoopbackHost } from "./auth.ts";
+export {
+  type AcceptedLine,
+  type IngestFailure,
+  type IngestOptions,
+  type IngestStep,
+  ingestLines,
+  type RejectedLine,
+} from "./ingest.ts";

@@ -1,0 +1,133 @@
+/**
+ * Looking at queues and tending them: sizes, peek, redrive, pause, resume, clear.
+ *
+ * @module
+ */
+import { type Context, Hono } from "hono";
+import * as v from "valibot";
+import type { BrokerQueue, JobState, PeekedJob, QueueSizes, RawBody } from "../broker.ts";
+import { toText } from "../codec.ts";
+import type { RunningWorker } from "../start.ts";
+import type { QueueStats } from "../stats.ts";
+import { Refusal } from "./answers.ts";
+import { readOptions } from "./body.ts";
+import type { QueueRegistry } from "./registry.ts";
+
+const DEFAULT_PEEK = 20;
+const MOST_PEEKED = 1_000;
+
+const count = v.pipe(v.number(), v.safeInteger(), v.minValue(1));
+const RedriveOptions = v.strictObject({
+  ids: v.optional(v.pipe(v.array(v.string()), v.minLength(1), v.maxLength(1_000))),
+  limit: v.optional(count, 1_000_000),
+});
+const ClearOptions = v.strictObject({
+  states: v.pipe(v.array(v.picklist(["ready", "delayed", "dead"])), v.minLength(1)),
+});
+
+export interface QueueRouteOptions {
+  readonly registry: QueueRegistry;
+  readonly worker: RunningWorker | undefined;
+}
+
+/** What `GET /v1/queues` tells of a queue. */
+export interface QueueReport {
+  readonly queue: string;
+  /** `null` where the broker cannot tell. */
+  readonly sizes: QueueSizes | null;
+  /** `null` where no worker runs beside the app. */
+  readonly stats: QueueStats | null;
+}
+
+/** The sizes and counters of every known queue. */
+export async function reportQueues(options: QueueRouteOptions): Promise<readonly QueueReport[]> {
+  const stats = options.worker?.stats() ?? [];
+  return await Promise.all(
+    options.registry.names.map(async (name) => {
+      const queue = await options.registry.open(name);
+      return {
+        queue: name,
+        sizes: (await queue.sizes?.()) ?? null,
+        stats: stats.find((one) => one.queue === name) ?? null,
+      };
+    }),
+  );
+}
+
+/** The routes that look at queues and tend them. */
+export function queueRoutes(options: QueueRouteOptions): Hono {
+  const { registry } = options;
+  const routes = new Hono();
+
+  routes.get("/queues", async (c) => c.json({ queues: await reportQueues(options) }));
+
+  routes.get("/queues/:queue/:state{ready|delayed|held|dead}", async (c) => {
+    const state = c.req.param("state") as JobState;
+    const queue = await registry.open(c.req.param("queue"));
+    const limit = peekLimit(c.req.query("limit"));
+    const withBodies = c.req.query("bodies") === "true";
+    const jobs = await able(queue, "peek", queue.peek)(state, limit);
+    return c.json({ queue: queue.name, state, jobs: jobs.map((job) => shown(job, withBodies)) });
+  });
+
+  routes.post("/queues/:queue/redrive", async (c) => {
+    const queue = await registry.open(c.req.param("queue"));
+    const { ids, limit } = await readOptions(c.req.raw, RedriveOptions);
+    const wanted = ids === undefined ? { limit } : { ids, limit };
+    return c.json({ queue: queue.name, redriven: await able(queue, "redrive", queue.redrive)(wanted) });
+  });
+
+  routes.post("/queues/:queue/clear", async (c) => {
+    const queue = await registry.open(c.req.param("queue"));
+    const { states } = await readOptions(c.req.raw, ClearOptions);
+    return c.json({ queue: queue.name, cleared: await able(queue, "clear", queue.clear)(states) });
+  });
+
+  routes.post("/queues/:queue/pause", (c) => setPaused(c, registry, true));
+  routes.post("/queues/:queue/resume", (c) => setPaused(c, registry, false));
+  return routes;
+}
+
+async function setPaused(c: Context, registry: QueueRegistry, paused: boolean): Promise<Response> {
+  const queue = await registry.open(c.req.param("queue") ?? "");
+  await able(queue, "pause", paused ? queue.pause : queue.resume)();
+  return c.json({ queue: queue.name, paused });
+}
+
+/** A method that the broker may lack, bound to its queue. */
+function able<Args extends unknown[], Result>(
+  queue: BrokerQueue,
+  capability: string,
+  method: ((...args: Args) => Promise<Result>) | undefined,
+): (...args: Args) => Promise<Result> {
+  if (method !== undefined) return method.bind(queue);
+  throw new Refusal(501, "not-offered", `Cannot ${capability}: this broker does not offer it`);
+}
+
+function peekLimit(text: string | undefined): number {
+  if (text === undefined) return DEFAULT_PEEK;
+  const limit = Number(text);
+  if (/^\d{1,9}$/.test(text) && limit >= 1 && limit <= MOST_PEEKED) return limit;
+  throw new Refusal(
+    400,
+    "invalid-limit",
+    `Cannot use limit: it does not fit; give a whole number from 1 to ${MOST_PEEKED}`,
+  );
+}
+
+/** A peeked job as it is told: with its body only when that was asked for. */
+export function shown(job: PeekedJob, withBody: boolean): Record<string, unknown> {
+  const { body, ...rest } = job;
+  return withBody ? { ...rest, ...bodyFields(body) } : rest;
+}
+
+/** Text where the bytes are text, else base64, so that what is shown can be turned back into the very bytes. */
+function bodyFields(body: RawBody): Record<string, string> {
+  try {
+    return { body: toText(body) };
+  } catch {
+    const bytes = body as Uint8Array;
+    const units = Array.from(bytes, (byte) => String.fromCharCode(byte));
+    return { bodyBase64: btoa(units.join("")) };
+  }
+}

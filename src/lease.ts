@@ -1,0 +1,43 @@
+/**
+ * Leases: when to renew, when one counts as lost. Pure: times come in as arguments, in milliseconds of the worker's own clock.
+ *
+ * @module
+ */
+
+/** A lease is renewed when this share of it has passed, so that a failed renewal can be repeated. */
+export const FIRST_RENEWAL_SHARE = 1 / 3;
+
+/** How long after a failed renewal the next is tried, in milliseconds. */
+export const RENEWAL_RETRY_MS = 1_000;
+
+/**
+ * How much sooner than the broker the worker takes a lease for lost, in milliseconds: room for timers that fire late and for clocks
+ * of slightly different speed.
+ */
+export function leaseMarginMs(leaseMs: number): number {
+  return Math.min(1_000, leaseMs / 20);
+}
+
+/**
+ * When the worker takes a lease for lost. Anchored at the moment the request was *sent*: the broker's lease starts later, when the request arrives, so
+ * this is never later than the broker's own idea.
+ */
+export function leaseDeadline(sentAt: number, leaseMs: number): number {
+  return sentAt + leaseMs - leaseMarginMs(leaseMs);
+}
+
+/** When a lease, claimed or renewed by a request sent at `sentAt`, is to be renewed. */
+export function renewalDue(sentAt: number, leaseMs: number): number {
+  return sentAt + leaseMs * FIRST_RENEWAL_SHARE;
+}
+
+/** Whether a lease is old enough that renewing it for nothing, in a request that goes out anyway, spares one of its own. */
+export function renewalWorthwhile(now: number, sentAt: number, leaseMs: number): boolean {
+  return now - sentAt >= (leaseMs * FIRST_RENEWAL_SHARE) / 2;
+}
+
+/** When to try again after a failed renewal; `undefined` when none sent then could land before the deadline. */
+export function renewalRetryAt(now: number, leaseMs: number, deadline: number): number | undefined {
+  const at = now + Math.min(RENEWAL_RETRY_MS, leaseMs / 10);
+  return at < deadline ? at : undefined;
+}

@@ -1,0 +1,279 @@
+/**
+ * Enqueuing jobs, typed and checked.
+ *
+ * @module
+ */
+import { brokerBackoffMs } from "./backoff.ts";
+import {
+  type Broker,
+  type BrokerQueue,
+  type Enqueued,
+  isHeaderName,
+  isHeaderValue,
+  isJobId,
+  type NewJob,
+  type Priority,
+  type RawBody,
+} from "./broker.ts";
+import { byteLength, decodeBody, encodeBody } from "./codec.ts";
+import { BrokerRefusedError, EnqueueError } from "./errors.ts";
+import type { Platform } from "./platform.ts";
+import type { QueueDefinition } from "./queue.ts";
+import { asError, withDeadline } from "./requests.ts";
+import { describeIssues } from "./schemas.ts";
+
+export interface EnqueueOptions {
+  /**
+   * An id of your own: a second job of the same id within the queue's `dedupeWindowMs` is not added. 1 to 200 printable ASCII characters, no space, no `|`.
+   */
+  readonly id?: string | undefined;
+  /** How long the job has to wait, in milliseconds. Default 0. */
+  readonly delayMs?: number | undefined;
+  /** Default `"normal"`. */
+  readonly priority?: Priority | undefined;
+  /** Lower-case names, printable ASCII values. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface ProducerDeps {
+  readonly broker: Broker;
+  readonly platform: Platform;
+  /** How long one request may take, in milliseconds. Default 5,000. */
+  readonly requestTimeoutMs?: number | undefined;
+}
+
+/** An enqueue whose answer was lost is sent again this often; the broker knows it by its request id. */
+const TRIES = 3;
+/** The most bytes of bodies one request carries, so that it stays below what servers take. */
+const MAX_REQUEST_BYTES = 1_000_000;
+
+const PRIORITIES: ReadonlySet<unknown> = new Set<Priority>(["high", "normal", "low"]);
+const OPTION_FIELDS: ReadonlySet<string> = new Set(["body", "id", "delayMs", "priority", "headers"]);
+
+/**
+ * Enqueues jobs.
+ *
+ * @example
+ * ```ts
+ * const producer = new Producer({ broker, platform });
+ * await producer.enqueue(emails, { to: "ada@example.com" }, { delayMs: 60_000 });
+ * ```
+ */
+export class Producer {
+  readonly #deps: ProducerDeps;
+  readonly #queues = new Map<string, Promise<BrokerQueue>>();
+
+  constructor(deps: ProducerDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Enqueues one job.
+   *
+   * @throws {TypeError} when the body does not fit the queue or an option cannot be used.
+   * @throws {RangeError} when the body is larger than the broker takes.
+   * @throws {EnqueueError} when the broker did not take it, or did not answer.
+   */
+  async enqueue<Body>(
+    queue: QueueDefinition<Body>,
+    body: Body,
+    options: EnqueueOptions = {},
+  ): Promise<Enqueued> {
+    const results = await this.enqueueMany(queue, [{ ...options, body }]);
+    return results[0] as Enqueued;
+  }
+
+  /**
+   * Enqueues many jobs, in requests of as many as the broker takes at once. Nothing is sent when one of them is faulty; each request is all or none.
+   *
+   * @throws as {@linkcode Producer.enqueue}; the message names the faulty job's index, and an `EnqueueError` how many were accepted.
+   */
+  async enqueueMany<Body>(
+    queue: QueueDefinition<Body>,
+    jobs: readonly ({ readonly body: Body } & EnqueueOptions)[],
+  ): Promise<readonly Enqueued[]> {
+    const raw: NewJob[] = [];
+    for (const [index, job] of jobs.entries()) {
+      const body = encodeBody(queue.codec, job.body);
+      await assertFits(queue, job.body, index);
+      raw.push(this.#newJob(queue.name, body, job, index));
+    }
+    return this.#send(queue, raw);
+  }
+
+  /**
+   * Enqueues bodies given as exact text or bytes. They are decoded and checked as the worker will, and sent as they are.
+   *
+   * @throws as {@linkcode Producer.enqueueMany}.
+   */
+  async enqueueRaw(
+    queue: QueueDefinition,
+    jobs: readonly ({ readonly body: RawBody } & EnqueueOptions)[],
+  ): Promise<readonly Enqueued[]> {
+    const raw: NewJob[] = [];
+    for (const [index, job] of jobs.entries()) {
+      if (typeof job.body !== "string" && !(job.body instanceof Uint8Array)) {
+        refuse(queue.name, index, "body", `a ${typeof job.body}`, "give a string or a Uint8Array");
+      }
+      if (typeof job.body === "string" && !job.body.isWellFormed()) {
+        refuse(
+          queue.name,
+          index,
+          "body",
+          "no well-formed text",
+          "it holds half of a surrogate pair; mend it or give bytes",
+        );
+      }
+      await assertFits(queue, decodeBody(queue.codec, job.body), index);
+      raw.push(this.#newJob(queue.name, job.body, job, index));
+    }
+    return this.#send(queue, raw);
+  }
+
+  #newJob(queue: string, body: RawBody, options: EnqueueOptions, index: number): NewJob {
+    for (const field of Object.keys(options)) {
+      if (!OPTION_FIELDS.has(field))
+        refuse(queue, index, field, "no option", `use some of ${[...OPTION_FIELDS].join(", ")}`);
+    }
+    const { id, delayMs = 0, priority = "normal", headers = {} } = options;
+    if (id !== undefined && (typeof id !== "string" || !isJobId(id))) {
+      refuse(
+        queue,
+        index,
+        "id",
+        typeof id === "string" ? `${id.length} characters` : `a ${typeof id}`,
+        'use 1 to 200 printable ASCII characters, no space and no "|"',
+      );
+    }
+    if (!Number.isSafeInteger(delayMs) || delayMs < 0) {
+      refuse(
+        queue,
+        index,
+        "delayMs",
+        typeof delayMs === "number" ? String(delayMs) : `a ${typeof delayMs}`,
+        "give whole milliseconds from 0 on",
+      );
+    }
+    if (!PRIORITIES.has(priority))
+      refuse(queue, index, "priority", `a ${typeof priority}`, 'use "high", "normal" or "low"');
+    for (const [name, value] of Object.entries(headers)) {
+      if (!isHeaderName(name))
+        refuse(queue, index, "headers", "faulty in a name", 'use lower-case letters, digits, "_" and "-"');
+      if (typeof value !== "string" || !isHeaderValue(value)) {
+        refuse(
+          queue,
+          index,
+          `headers.${name}`,
+          `a ${typeof value}`,
+          "give printable ASCII text, 4,000 characters at most",
+        );
+      }
+    }
+    return {
+      id: id ?? this.#deps.platform.randomId(),
+      body,
+      headers,
+      priority,
+      delayMs,
+      dedupe: id !== undefined,
+    };
+  }
+
+  async #send(definition: QueueDefinition, jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
+    if (jobs.length === 0) return [];
+    const queue = await this.#open(definition as QueueDefinition<unknown>);
+    const sizes = jobs.map((job, index) => {
+      const bytes = byteLength(job.body);
+      if (bytes > queue.limits.maxBodyBytes) {
+        throw new RangeError(
+          `Cannot enqueue to ${queue.name}: the body of job ${index} is ${bytes} bytes; the ${this.#deps.broker.name} broker takes ${queue.limits.maxBodyBytes} at most: store the data elsewhere and enqueue where`,
+        );
+      }
+      return bytes;
+    });
+    const done: Enqueued[] = [];
+    while (done.length < jobs.length) {
+      const chunk = nextChunk(jobs, sizes, done.length, queue.limits.maxEnqueue);
+      try {
+        done.push(...(await this.#enqueueChunk(queue, chunk)));
+      } catch (thrown) {
+        if (thrown instanceof BrokerRefusedError) throw thrown;
+        const error = asError(thrown);
+        throw new EnqueueError(
+          `Cannot enqueue to ${queue.name}: ${error.message} (${done.length} of ${jobs.length} jobs were accepted; whether the next ${chunk.length} were is not known)`,
+          done.length,
+          chunk.length,
+          { cause: error },
+        );
+      }
+    }
+    return done;
+  }
+
+  async #enqueueChunk(queue: BrokerQueue, chunk: readonly NewJob[]): Promise<readonly Enqueued[]> {
+    const { broker, platform, requestTimeoutMs = 5_000 } = this.#deps;
+    const requestId = platform.randomId();
+    // Only where the request id keeps a second copy out may it be sent again.
+    const tries = broker.capabilities.has("dedupe") ? TRIES : 1;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await withDeadline(
+          platform,
+          requestTimeoutMs,
+          broker.name,
+          "enqueue",
+          queue.enqueue(requestId, chunk),
+        );
+      } catch (error) {
+        if (attempt >= tries || error instanceof BrokerRefusedError || error instanceof RangeError)
+          throw error;
+        await new Promise<void>((resolve) => {
+          platform.setTimer(brokerBackoffMs(attempt, platform.random()), resolve);
+        });
+      }
+    }
+  }
+
+  #open(definition: QueueDefinition): Promise<BrokerQueue> {
+    const { broker, platform, requestTimeoutMs = 5_000 } = this.#deps;
+    const known = this.#queues.get(definition.name);
+    if (known !== undefined) return known;
+    const queue = broker.queue(definition.name, {
+      leaseMs: 30_000,
+      requestTimeoutMs,
+      dedupeWindowMs: definition.dedupeWindowMs,
+    });
+    const opening = withDeadline(platform, requestTimeoutMs * 4, broker.name, "open", queue.open()).then(
+      () => queue,
+      (error: unknown) => {
+        this.#queues.delete(definition.name);
+        throw error;
+      },
+    );
+    this.#queues.set(definition.name, opening);
+    return opening;
+  }
+}
+
+function nextChunk(jobs: readonly NewJob[], sizes: readonly number[], from: number, most: number): NewJob[] {
+  let bytes = 0;
+  let to = from;
+  while (to < jobs.length && to - from < most) {
+    bytes += sizes[to] as number;
+    if (to > from && bytes > MAX_REQUEST_BYTES) break;
+    to += 1;
+  }
+  return jobs.slice(from, to);
+}
+
+async function assertFits<Body>(queue: QueueDefinition<Body>, value: unknown, index: number): Promise<void> {
+  if (queue.schema === undefined) return;
+  const result = await queue.schema["~standard"].validate(value);
+  if (result.issues !== undefined) {
+    throw new TypeError(`Cannot enqueue job ${index} to ${queue.name}: ${describeIssues(result.issues)}`);
+  }
+}
+
+function refuse(queue: string, index: number, field: string, is: string, mend: string): never {
+  throw new TypeError(`Cannot enqueue job ${index} to ${queue}: ${field} is ${is}; ${mend}`);
+}

@@ -1,0 +1,40 @@
+/**
+ * Bounds on what is waited for.
+ *
+ * @module
+ */
+import { BrokerError } from "./errors.ts";
+import type { Platform } from "./platform.ts";
+
+/**
+ * Settles as `work` does, or rejects with a {@linkcode BrokerError} after `ms`. An adapter has a deadline of its own; this is the loop's,
+ * so that no adapter's fault can make it stand still.
+ */
+export function withDeadline<T>(
+  platform: Platform,
+  ms: number,
+  broker: string,
+  verb: string,
+  work: Promise<T>,
+): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const cancel = platform.setTimer(ms, () => {
+      reject(new BrokerError(broker, verb, `The ${broker} broker did not answer ${verb} within ${ms} ms`));
+    });
+    work.then(
+      (value) => {
+        cancel();
+        resolve(value);
+      },
+      (error: unknown) => {
+        cancel();
+        reject(asError(error));
+      },
+    );
+  });
+}
+
+/** What was thrown, as an Error. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(`A ${typeof thrown} was thrown instead of an Error`);
+}

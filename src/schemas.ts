@@ -1,0 +1,39 @@
+/**
+ * Standard Schema, as far as Eddy uses it: what a validation library must offer to check bodies. Valibot, Zod, ArkType and others do.
+ * The interface is the public specification's (standardschema.dev), version 1.
+ *
+ * @module
+ */
+
+export interface SchemaIssue {
+  readonly message: string;
+  readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined;
+}
+
+export type SchemaResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly SchemaIssue[] };
+
+export interface StandardSchema<Input = unknown, Output = Input> {
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+  };
+}
+
+/**
+ * Says where a body does not fit, without saying what it holds: paths and the issues' kinds of complaint can quote the value, so only the
+ * paths are named.
+ */
+export function describeIssues(issues: readonly SchemaIssue[]): string {
+  const places = issues.slice(0, 5).map((issue) => {
+    const path = (issue.path ?? [])
+      .map((part) => String(typeof part === "object" ? part.key : part))
+      .join(".");
+    return path === "" ? "the whole body" : path;
+  });
+  const more = issues.length > 5 ? ` and ${issues.length - 5} more` : "";
+  return `The body does not fit the queue's schema at: ${[...new Set(places)].join(", ")}${more}`;
+}

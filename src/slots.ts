@@ -1,0 +1,159 @@
+/**
+ * The slots of one queue: runs handlers and tells how each of their jobs ended. Knows nothing of the broker.
+ *
+ * @module
+ */
+import { ActiveJob, type InvalidBody, type JobContext } from "./active_job.ts";
+import { JobTimeoutError, WorkerStoppedError } from "./errors.ts";
+import type { HeldDelivery, HeldLease } from "./held.ts";
+import type { Job } from "./job.ts";
+import type { CancelTimer, Platform } from "./platform.ts";
+import { isPromise } from "./promises.ts";
+import type { QueueHandler } from "./queue.ts";
+import type { Outcome } from "./verdict.ts";
+
+/** How long a handler may take to heed its timeout before its slot is taken from it, in milliseconds. */
+const TIMEOUT_HEED_MS = 2_000;
+
+/** One slot's work: the jobs given to a handler together. */
+export interface Run {
+  readonly jobs: readonly ActiveJob[];
+  readonly startedAt: number;
+}
+
+export interface SlotsOptions {
+  readonly platform: Platform;
+  readonly run: QueueHandler["run"];
+  readonly timeoutMs: number | undefined;
+  readonly context: JobContext;
+  /** A slot is free again. One outcome a job, in order. `left` when the handler still runs but was given up. */
+  readonly ended: (run: Run, outcomes: readonly Outcome[], left: boolean) => void;
+}
+
+const RETURNED: Outcome = Object.freeze({ kind: "returned" });
+
+class OpenRun implements Run {
+  readonly jobs: readonly ActiveJob[];
+  readonly startedAt: number;
+  cancelTimeout: CancelTimer | undefined;
+  over = false;
+  constructor(jobs: readonly ActiveJob[], startedAt: number) {
+    this.jobs = jobs;
+    this.startedAt = startedAt;
+  }
+}
+
+export class Slots {
+  readonly #options: SlotsOptions;
+  readonly #runs = new Set<OpenRun>();
+
+  constructor(options: SlotsOptions) {
+    this.#options = options;
+  }
+
+  /** Slots in use. */
+  get busy(): number {
+    return this.#runs.size;
+  }
+
+  /** The jobs being run. */
+  *jobs(): Iterable<ActiveJob> {
+    for (const run of this.#runs) yield* run.jobs;
+  }
+
+  /** The runs' starting times summed up as time on the way, in milliseconds. */
+  runningForMs(now: number): number {
+    let sum = 0;
+    for (const run of this.#runs) sum += now - run.startedAt;
+    return sum;
+  }
+
+  /** Gives deliveries to the handler, together in one slot. */
+  start(group: readonly HeldDelivery[]): void {
+    const { platform, context, timeoutMs } = this.#options;
+    const startedAt = platform.now();
+    const run = new OpenRun(
+      group.map((held) => new ActiveJob(held, context, startedAt)),
+      startedAt,
+    );
+    this.#runs.add(run);
+    if (timeoutMs !== undefined)
+      run.cancelTimeout = platform.setTimer(timeoutMs, () => this.#timeOut(run, timeoutMs));
+    let waits = false;
+    const faults = run.jobs.map((job) => {
+      const fault = job.prepare();
+      if (isPromise(fault)) waits = true;
+      return fault;
+    });
+    if (!waits) return this.#invoke(run, faults as (InvalidBody | undefined)[]);
+    Promise.all(faults).then(
+      (ready) => this.#invoke(run, ready),
+      // prepare() never rejects; should it ever, the jobs must still be settled.
+      (error: unknown) => this.#end(run, () => ({ kind: "threw", error })),
+    );
+  }
+
+  /** Aborts the jobs under a lease. */
+  abortLease(lease: HeldLease, reason: (jobId: string) => Error): void {
+    for (const run of this.#runs) {
+      for (const job of run.jobs) {
+        if (job.held.lease === lease) job.abort(reason(job.id));
+      }
+    }
+  }
+
+  /** Aborts all jobs. */
+  abortAll(reason: Error): void {
+    for (const run of this.#runs) {
+      for (const job of run.jobs) job.abort(reason);
+    }
+  }
+
+  #invoke(run: OpenRun, faults: readonly (InvalidBody | undefined)[]): void {
+    const good = faults.every((fault) => fault === undefined)
+      ? run.jobs
+      : run.jobs.filter((_, index) => faults[index] === undefined);
+    const outcome =
+      (rest: Outcome) =>
+      (job: ActiveJob, index: number): Outcome => {
+        const fault = faults[index];
+        return fault === undefined ? ownOutcome(job, rest) : { kind: "dead", reason: fault.reason };
+      };
+    if (good.length === 0) return this.#end(run, outcome(RETURNED));
+    const { run: handling } = this.#options;
+    let result: unknown;
+    try {
+      result = handling.kind === "single" ? handling.handler(good[0] as Job) : handling.handler(good);
+    } catch (error) {
+      return this.#end(run, outcome({ kind: "threw", error }));
+    }
+    if (!isPromise(result)) return this.#end(run, outcome(RETURNED));
+    result.then(
+      () => this.#end(run, outcome(RETURNED)),
+      (error: unknown) => this.#end(run, outcome({ kind: "threw", error })),
+    );
+  }
+
+  #end(run: OpenRun, outcome: (job: ActiveJob, index: number) => Outcome, left = false): void {
+    if (run.over) return;
+    run.over = true;
+    run.cancelTimeout?.();
+    this.#runs.delete(run);
+    this.#options.ended(run, run.jobs.map(outcome), left);
+  }
+
+  #timeOut(run: OpenRun, timeoutMs: number): void {
+    const reason = new JobTimeoutError(timeoutMs);
+    for (const job of run.jobs) job.abort(reason);
+    // A handler that ignores its signal must not keep the slot for ever.
+    run.cancelTimeout = this.#options.platform.setTimer(TIMEOUT_HEED_MS, () => {
+      this.#end(run, () => ({ kind: "threw", error: reason }), true);
+    });
+  }
+}
+
+function ownOutcome(job: ActiveJob, rest: Outcome): Outcome {
+  if (job.mark !== undefined) return job.mark;
+  if (rest.kind === "threw" && job.abortReason instanceof WorkerStoppedError) return { kind: "interrupted" };
+  return rest;
+}

@@ -1,0 +1,92 @@
+/**
+ * From what a handler did to what becomes of its job. Pure.
+ *
+ * @module
+ */
+import { fullJitter } from "./backoff.ts";
+import { MAX_ERROR_LENGTH, type Verdict } from "./broker.ts";
+import { PermanentError } from "./errors.ts";
+import type { BackoffOptions } from "./options.ts";
+
+/** How a handler ended. */
+export type Outcome =
+  | { readonly kind: "returned" }
+  | { readonly kind: "threw"; readonly error: unknown }
+  /** It called `job.retry`. */
+  | { readonly kind: "retry"; readonly delayMs: number | undefined; readonly reason: string | undefined }
+  /** It called `job.deadLetter`, or the job could not be given to a handler at all. */
+  | { readonly kind: "dead"; readonly reason: string }
+  /** It threw after the worker's stop had aborted it: not the job's fault. */
+  | { readonly kind: "interrupted" };
+
+export interface VerdictContext {
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  readonly retryDelayMs: BackoffOptions | ((attempt: number) => number);
+  readonly random: () => number;
+}
+
+const ACK: Verdict = Object.freeze({ kind: "ack" });
+const RELEASE: Verdict = Object.freeze({ kind: "release" });
+
+/** What becomes of a job, by how its handler ended. */
+export function verdictOf(outcome: Outcome, context: VerdictContext): Verdict {
+  switch (outcome.kind) {
+    case "returned":
+      return ACK;
+    case "interrupted":
+      return RELEASE;
+    case "dead":
+      return { kind: "dead", error: cut(outcome.reason) };
+    case "retry": {
+      const reason = outcome.reason ?? "the handler asked for a retry";
+      return again(context, reason, outcome.delayMs);
+    }
+    case "threw": {
+      const text = describe(outcome.error);
+      if (outcome.error instanceof PermanentError) return { kind: "dead", error: cut(text) };
+      return again(context, text, undefined);
+    }
+  }
+}
+
+/** Whether a delivery may not be run any more: its attempts are used up (the last holder vanished on its last attempt). */
+export function attemptsUsedUp(attempt: number, maxAttempts: number): Verdict | undefined {
+  if (attempt <= maxAttempts) return undefined;
+  return {
+    kind: "dead",
+    error: `The worker vanished while it held attempt ${attempt - 1} of ${maxAttempts}; no attempt is left`,
+  };
+}
+
+function again(context: VerdictContext, reason: string, delayMs: number | undefined): Verdict {
+  if (context.attempt >= context.maxAttempts) return { kind: "dead", error: cut(reason) };
+  return { kind: "retry", delayMs: delayMs ?? retryDelay(context), error: cut(reason) };
+}
+
+function retryDelay({ attempt, retryDelayMs, random }: VerdictContext): number {
+  if (typeof retryDelayMs !== "function") {
+    return fullJitter(attempt, random(), retryDelayMs.baseMs ?? 1_000, retryDelayMs.maxMs ?? 600_000);
+  }
+  let ms: number;
+  try {
+    ms = retryDelayMs(attempt);
+  } catch {
+    ms = Number.NaN;
+  }
+  // A faulty backoff function must not cost the job: the default takes its place.
+  return Number.isFinite(ms) && ms >= 0 ? Math.floor(ms) : fullJitter(attempt, random(), 1_000, 600_000);
+}
+
+function describe(error: unknown): string {
+  if (error instanceof Error) return `${error.name}: ${error.message}`;
+  if (typeof error === "string") return error;
+  return `A ${typeof error} was thrown instead of an Error`;
+}
+
+function cut(text: string): string {
+  const wellFormed = text.isWellFormed() ? text : text.toWellFormed();
+  return wellFormed.length > MAX_ERROR_LENGTH
+    ? `${wellFormed.slice(0, MAX_ERROR_LENGTH - 1)}…`.toWellFormed()
+    : wellFormed;
+}
