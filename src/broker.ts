@@ -21,7 +21,11 @@
  */
 export type RawBody = string | Uint8Array;
 
-/** Which jobs go first. Within one level the oldest goes first. */
+/**
+ * Which jobs go first: high, then normal, then low; within one level the oldest. But no level starves: one that has jobs
+ * waiting is passed over by at most seven deliveries of higher levels in a row, counted over claims, before it gives
+ * one (low by eight, where normal's turn came first). Within one claim's reply high ones stand first all the same.
+ */
 export type Priority = "high" | "normal" | "low";
 
 /**
@@ -145,8 +149,8 @@ export interface ClaimRequest {
    * The lease's id, chosen by the caller, never used before (see {@linkcode isJobId} for its alphabet).
    *
    * Sent again while the lease is held, the claim answers with the same deliveries and renews the lease. Sent again
-   * when the lease is over (all settled, abandoned, or run out and handed to others), it answers with none: a late copy of
-   * a claim strands nothing. An adapter remembers lease ids for at least 60 seconds after their end.
+   * when the lease is over (all settled, abandoned, run out and handed to others, or there was nothing to claim), it
+   * answers with none: a late copy of a claim strands nothing. An adapter remembers lease ids for at least 60 seconds after their end.
    */
   readonly leaseId: string;
   /** The most deliveries wanted, at least 1 and at most `maxBatch`. */
@@ -167,8 +171,8 @@ export interface ClaimReply {
   readonly deliveries: readonly Delivery[];
   /**
    * In how many milliseconds something held or delayed becomes claimable without anyone enqueuing: the next delayed job's
-   * due time or the next lease's end, whichever is first. 0 when some is there by now; `undefined` when nothing is in sight or the engine
-   * cannot tell. Only needed of claims that came back short.
+   * due time or the next lease's end, whichever is first. 0 when some is there by now; `undefined` when nothing is in sight, the queue is
+   * paused, or the engine cannot tell. Only needed of claims that came back short.
    */
   readonly nextDueMs?: number | undefined;
   /** The queue's memo, when `recall` was set and there is one. */
@@ -283,7 +287,7 @@ export interface BrokerQueue {
 
   /**
    * Takes deliveries under one lease. Jobs whose lease ran out are suspects and come before new ones of their level.
-   * While the queue is paused it answers with none.
+   * While the queue is paused it answers with none, but for a copy of a claim whose lease is held.
    */
   claim(request: ClaimRequest): Promise<ClaimReply>;
 

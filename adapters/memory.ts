@@ -1,0 +1,95 @@
+/**
+ * The memory broker: the reference. Every capability but `waits`, nothing kept beyond the process, no timer and no
+ * ambient clock: what came due or ran out is moved by the next claim, by the clock it was given. So it serves tests, a
+ * deterministic simulation, and short-lived runs that may lose their jobs.
+ *
+ * @example
+ * ```ts
+ * const broker = new MemoryBroker({ now: () => performance.now(), wallNow: () => Date.now() });
+ * ```
+ *
+ * @module
+ */
+
+import type { Broker, BrokerQueue, Capability, QueueSettings } from "../src/broker.ts";
+import { type Connection, MemoryQueue } from "./memory/queue.ts";
+import { type Instant, QueueStore } from "./memory/store.ts";
+
+export interface MemoryBrokerOptions {
+  /** The broker's clock in milliseconds; it decides leases, delays and windows. Must never go back. */
+  readonly now: () => number;
+  /** Unix milliseconds, for the times that people see (`enqueuedAt`, `dueAt`, `diedAt`). By default `now`. */
+  readonly wallNow?: () => number;
+}
+
+const CAPABILITIES: ReadonlySet<Capability> = new Set<Capability>([
+  "exchange",
+  "abandon",
+  "delay",
+  "priority",
+  "dedupe",
+  "wake",
+  "sizes",
+  "peek",
+  "clear",
+  "redrive",
+  "pause",
+  "memo",
+]);
+
+/** What several connections share: the clock and the queues. */
+interface Engine {
+  readonly now: () => number;
+  readonly wallNow: () => number;
+  readonly queues: Map<string, QueueStore>;
+}
+
+/** One connection to an engine in this process's memory. */
+export class MemoryBroker implements Broker {
+  readonly name = "memory";
+  readonly capabilities: ReadonlySet<Capability> = CAPABILITIES;
+  /** Always 0: the engine needs no requests. */
+  readonly requests = 0;
+  #engine: Engine;
+  #isClosed = false;
+  readonly #watches = new Set<() => void>();
+  readonly #connection: Connection;
+
+  constructor(options: MemoryBrokerOptions) {
+    this.#engine = { now: options.now, wallNow: options.wallNow ?? options.now, queues: new Map() };
+    const isClosed = () => this.#isClosed;
+    this.#connection = {
+      get isClosed() {
+        return isClosed();
+      },
+      at: (): Instant => ({ now: this.#engine.now(), wall: this.#engine.wallNow() }),
+      keep: (end) => {
+        this.#watches.add(end);
+        return () => {
+          this.#watches.delete(end);
+          end();
+        };
+      },
+    };
+  }
+
+  /** Another connection to the same engine: it sees the same queues and is closed by itself. */
+  connect(): MemoryBroker {
+    const other = new MemoryBroker({ now: this.#engine.now, wallNow: this.#engine.wallNow });
+    other.#engine = this.#engine;
+    return other;
+  }
+
+  queue(name: string, settings: QueueSettings): BrokerQueue {
+    const store = this.#engine.queues.get(name) ?? new QueueStore();
+    const queue = new MemoryQueue(name, settings, store, this.#connection);
+    this.#engine.queues.set(name, store);
+    return queue;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const end of this.#watches) end();
+    this.#watches.clear();
+  }
+}
