@@ -1,4 +1,4 @@
-import { Remembered } from "./remembered.ts";
+import { Remembered } from "../remembered.ts";
 
 /** How long an ended lease is remembered at least. */
 export const REMEMBER_LEASE_MS = 60_000;

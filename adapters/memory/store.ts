@@ -12,11 +12,11 @@ import {
   type Settlement,
   type SettleResult,
 } from "../../src/broker.ts";
+import { Remembered } from "../remembered.ts";
 import { Fifo } from "./fifo.ts";
 import { Heap } from "./heap.ts";
 import { type Lease, Leases } from "./leases.ts";
 import { type Level, levelOf, type Placed, priorityOf, ReadyJobs } from "./levels.ts";
-import { Remembered } from "./remembered.ts";
 
 /** At most so many jobs are moved (come due, taken back) by one claim; more than the largest batch needs. */
 const MOVES_PER_CLAIM = 1000;

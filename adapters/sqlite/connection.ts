@@ -1,0 +1,103 @@
+import { BrokerError } from "../../src/errors.ts";
+import type { SqlDriver, SqlOpener } from "./driver.ts";
+import { prepareSchema } from "./schema.ts";
+import { prepareStatements, type Statements } from "./statements.ts";
+import { brokerError } from "./trouble.ts";
+
+interface Opened {
+  readonly driver: SqlDriver;
+  readonly sql: Statements;
+}
+
+/** One connection to a database: opened once for all queues, each verb one transaction, each error a `BrokerError`. */
+export class Connection {
+  readonly #opener: SqlOpener;
+  #opened: Opened | undefined;
+  #opening: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(opener: SqlOpener) {
+    this.#opener = opener;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Opens the database and makes its tables. Callers at the same time share one try; after a failed one it may be called again. */
+  open(): Promise<void> {
+    if (this.#opened !== undefined && !this.#isClosed) return Promise.resolve();
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = undefined;
+    });
+    return this.#opening;
+  }
+
+  async #open(): Promise<void> {
+    this.#refuseClosed("open");
+    let driver: SqlDriver | undefined;
+    try {
+      driver = await this.#opener();
+      prepareSchema(driver);
+      this.#opened = { driver, sql: prepareStatements(driver) };
+    } catch (error) {
+      const failed = brokerError("open", driver?.where ?? "the database", error, driver);
+      driver?.close();
+      throw failed;
+    }
+    if (this.#isClosed) {
+      this.#drop();
+      this.#refuseClosed("open");
+    }
+  }
+
+  /** Runs `fn` as the one write transaction of a verb. */
+  write<T>(verb: string, fn: (sql: Statements) => T): T {
+    return this.#run(verb, ({ driver, sql }) => driver.transaction(() => fn(sql)));
+  }
+
+  /** Runs `fn`, whose statements only read; each sees the database by itself. */
+  read<T>(verb: string, fn: (sql: Statements) => T): T {
+    return this.#run(verb, ({ sql }) => fn(sql));
+  }
+
+  /** A number that changes when another connection committed; `undefined` where there is none. */
+  otherCommits(): number | undefined {
+    return this.#run("watch", ({ driver }) => driver.otherCommits?.());
+  }
+
+  /** The largest text or blob; known once it is open. */
+  get maxValueBytes(): number {
+    return this.#opened?.driver.maxValueBytes ?? Infinity;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#drop();
+  }
+
+  #drop(): void {
+    const opened = this.#opened;
+    this.#opened = undefined;
+    opened?.driver.close();
+  }
+
+  #run<T>(verb: string, fn: (opened: Opened) => T): T {
+    const opened = this.#opened;
+    if (opened === undefined) {
+      this.#refuseClosed(verb);
+      throw new BrokerError("sqlite", verb, `Cannot ${verb}: the queue is not open; call open() first`);
+    }
+    try {
+      opened.driver.check?.();
+      return fn(opened);
+    } catch (error) {
+      throw brokerError(verb, opened.driver.where, error, opened.driver);
+    }
+  }
+
+  #refuseClosed(verb: string): void {
+    if (!this.#isClosed) return;
+    throw new BrokerError("sqlite", verb, `Cannot ${verb}: the broker is closed; open a new one`);
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * The seam between the adapter and a runtime's SQLite. It is made so narrow that `bun:sqlite`, `node:sqlite` and a Durable
+ * Object's `ctx.storage.sql` all fit: every call is synchronous, parameters are positional, and what only some of them
+ * know (files, journals, `BEGIN`) stays behind it.
+ *
+ * @module
+ */
+
+/** What can be bound. */
+export type SqlValue = string | number | null | Uint8Array;
+
+/** A row by column name. Integers are numbers, blobs a `Uint8Array` or an `ArrayBuffer`. */
+export type SqlRow = Readonly<Record<string, unknown>>;
+
+export interface SqlStatement {
+  /** Runs it to its end; answers how many rows were changed. */
+  run(...params: SqlValue[]): number;
+  get(...params: SqlValue[]): SqlRow | undefined;
+  /** All rows; also of a statement that writes and has a `RETURNING`. */
+  all(...params: SqlValue[]): readonly SqlRow[];
+}
+
+/**
+ * What went wrong, as far as the adapter treats it differently:
+ * `busy` another process holds the file; `full` no space; `io` reading or writing failed; `closed` the connection is gone;
+ * `readonly`, `corrupt`, `notadb` the file cannot serve; `other` all the rest.
+ */
+export type SqlTrouble = "busy" | "full" | "io" | "closed" | "readonly" | "corrupt" | "notadb" | "other";
+
+/** One open connection to a database. */
+export interface SqlDriver {
+  /** Names the database in messages: its file. */
+  readonly where: string;
+  /** The largest text or blob it keeps, in bytes. */
+  readonly maxValueBytes: number;
+  /** Runs one or more statements without parameters or results. */
+  exec(sql: string): void;
+  prepare(sql: string): SqlStatement;
+  /** Runs `fn` as one write transaction, which no other connection's comes between; rolls back when it throws. */
+  transaction<T>(fn: () => T): T;
+  /**
+   * A number that changes whenever another connection has committed. Cheap: it is asked many times a second. Absent where
+   * there can be no other connection.
+   */
+  otherCommits?(): number;
+  /**
+   * Throws a {@linkcode SqlRefusal} when the database is no longer what was opened (its file was removed, say). Cheap: it
+   * is called before each verb.
+   */
+  check?(): void;
+  /** Tells one of its own errors. */
+  trouble(error: unknown): SqlTrouble;
+  /** May be called twice. */
+  close(): void;
+}
+
+/** Opens a connection. Rejects with what `trouble` could tell, or with a {@linkcode SqlRefusal}. */
+export type SqlOpener = () => Promise<SqlDriver>;
+
+/** Thrown by a driver when the database must not be used as it is: the message says why and what to do. Final. */
+export class SqlRefusal extends Error {
+  override name = "SqlRefusal";
+}
+
+/** Thrown by an opener when the database cannot be had now: the message says why. May be tried again. */
+export class SqlUnavailable extends Error {
+  override name = "SqlUnavailable";
+}

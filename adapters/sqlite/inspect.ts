@@ -1,0 +1,81 @@
+import type { JobState, PeekedJob, QueueSizes } from "../../src/broker.ts";
+import type { SqlRow } from "./driver.ts";
+import { peekedOf } from "./rows.ts";
+import type { Tables } from "./statements.ts";
+
+/** How many jobs are where. A delayed job that is due counts as ready; a lease that ran out holds still. */
+export function sizesOf({ sql, queue }: Tables, now: number): QueueSizes {
+  const row = sql.sizes.get(now, queue) ?? {};
+  const due = Number(row.due);
+  return {
+    ready: Number(row.ready) + due,
+    delayed: Number(row.delayed) - due,
+    held: Number(row.held),
+    dead: Number(row.dead),
+    paused: row.paused === 1,
+  };
+}
+
+/** Up to `limit` jobs of a state, in the order in which they would be handed out. Changes nothing. */
+export function peekJobs(tables: Tables, state: JobState, limit: number, now: number): PeekedJob[] {
+  return rowsOf(tables, state, limit, now).map((row) => peekedOf(row, state));
+}
+
+function rowsOf({ sql, queue }: Tables, state: JobState, limit: number, now: number): readonly SqlRow[] {
+  switch (state) {
+    case "ready": {
+      const rows: SqlRow[] = [];
+      for (const level of [0, 1, 2]) {
+        rows.push(...sql.peekReady.all(queue, level, limit - rows.length));
+        rows.push(...sql.peekDue.all(queue, level, now, limit - rows.length));
+      }
+      return rows;
+    }
+    case "delayed":
+      return sql.peekDelayed.all(queue, now, limit);
+    case "held":
+      return sql.peekHeld.all(queue, limit);
+    case "dead":
+      return sql.peekDead.all(queue, limit);
+  }
+}
+
+/** The last row there is; what comes later is beyond it. */
+export function lastSeq({ sql }: Tables): number {
+  return Number(sql.lastSeq.get()?.seq ?? 0);
+}
+
+/** Removes up to `limit` jobs of a state among the rows up to `last`; answers how many. */
+export function clearSome(
+  { sql, queue }: Tables,
+  state: "ready" | "delayed" | "dead",
+  last: number,
+  limit: number,
+  now: number,
+): number {
+  switch (state) {
+    case "ready": {
+      const ready = sql.clearReady.run(queue, last, limit);
+      return ready > 0 ? ready : sql.clearDue.run(queue, now, last, limit);
+    }
+    case "delayed":
+      return sql.clearDelayed.run(queue, now, last, limit);
+    case "dead":
+      return sql.clearDead.run(queue, last, limit);
+  }
+}
+
+/** Makes up to `limit` dead letters among the rows up to `last` ready again, oldest first; answers how many. */
+export function redriveSome(
+  { sql, queue }: Tables,
+  ids: readonly string[] | undefined,
+  last: number,
+  limit: number,
+): number {
+  const rows =
+    ids === undefined
+      ? sql.deadRows.all(queue, last, limit)
+      : sql.deadRowsNamed.all(queue, last, JSON.stringify(ids), limit);
+  for (const row of rows) sql.revive.run(Number(row.seq));
+  return rows.length;
+}

@@ -1,0 +1,117 @@
+/**
+ * The SQLite broker: the embedded default. Durable, one file, several processes at once, every capability but `waits`.
+ * It runs over a small driver ({@linkcode SqlDriver}); that of `bun:sqlite` is in `bun_driver.ts`, which is not loaded
+ * from here.
+ *
+ * ```ts
+ * import { SqliteBroker } from "eddy/adapters/sqlite";
+ * import { bunSqlite } from "eddy/adapters/sqlite/bun";
+ *
+ * const broker = new SqliteBroker({ driver: bunSqlite({ file: "eddy.db" }) });
+ * ```
+ *
+ * ## Layout
+ *
+ * All tables begin with `eddy_`, so they may share a file with an application's own. `eddy_meta` holds the layout's version
+ * (`schema`).
+ *
+ * `eddy_queues`: one row a queue: `n` (its number), `name`, whether it is `paused`, its `memo`, and how often its lower
+ * levels were passed over in a row (`normal_passed`, `low_passed`).
+ *
+ * `eddy_jobs`: one row a job, whatever its `state`: `ready`, `delayed`, `held` or `dead`.
+ * - `seq`: the order within a state and `level` (0 high, 1 normal, 2 low). A job that joins a tail gets the next one, a job that
+ *   is given back keeps its own.
+ * - `attempts` charged so far, `suspect` (0 or 1), `enqueued_at`, `due_at` (delayed), `died_at` and `error` (dead): times are Unix
+ *   milliseconds.
+ * - `id`; `headers`: a JSON object of texts, or empty; `body`: TEXT or BLOB, exactly as it was given.
+ *
+ * `eddy_leases`: one row a claim: its `id`; `until` is its deadline and `held` the JSON list of the `seq`s under it. When it
+ * has `ended`, it is remembered `until` then, and `held` lists the deliveries that were lost.
+ *
+ * `eddy_seen`: what must not be taken in twice `until` then: `kind` `job` (a deduplicated id) or `request` (an enqueue, with its
+ * `answer`, one letter a job).
+ *
+ * ## Enqueuing from elsewhere
+ *
+ * Any program with SQLite 3.37 or later may put a job in, also within a transaction of its own over the same file, which
+ * makes the two one: the job is there if and only if the application's own change is.
+ *
+ * ```sql
+ * INSERT INTO eddy_queues (name) VALUES ('emails') ON CONFLICT (name) DO NOTHING;
+ * INSERT INTO eddy_jobs (queue, id, body)
+ *   VALUES ((SELECT n FROM eddy_queues WHERE name = 'emails'), 'welcome-42', '{"to":"ada@example.org"}');
+ * ```
+ *
+ * `level` and `headers` may be given too. To delay it, give `state` as `'delayed'` and `due_at` in Unix milliseconds. An
+ * `id` is 1 to 200 printable ASCII characters without space and `|`. Workers see the job within some milliseconds.
+ *
+ * @module
+ */
+
+import type { Broker, BrokerQueue, Capability, QueueSettings } from "../../src/broker.ts";
+import { Connection } from "./connection.ts";
+import type { SqlOpener } from "./driver.ts";
+import { SqliteQueue } from "./queue.ts";
+import { Watchers } from "./watcher.ts";
+
+export {
+  type SqlDriver,
+  type SqlOpener,
+  SqlRefusal,
+  type SqlRow,
+  type SqlStatement,
+  type SqlTrouble,
+  SqlUnavailable,
+  type SqlValue,
+} from "./driver.ts";
+
+export interface SqliteBrokerOptions {
+  /** Opens the database: `bunSqlite({ file })`, for one. Called once, by the first `open()` of a queue. */
+  readonly driver: SqlOpener;
+  /**
+   * Unix milliseconds: the broker's clock, which decides leases, delays and windows. `Date.now` by default. All processes on one
+   * file must go by the same clock.
+   */
+  readonly wallNow?: () => number;
+}
+
+const CAPABILITIES: ReadonlySet<Capability> = new Set<Capability>([
+  "exchange",
+  "abandon",
+  "delay",
+  "priority",
+  "dedupe",
+  "wake",
+  "sizes",
+  "peek",
+  "clear",
+  "redrive",
+  "pause",
+  "memo",
+]);
+
+/** A connection to one database file. */
+export class SqliteBroker implements Broker {
+  readonly name = "sqlite";
+  readonly capabilities: ReadonlySet<Capability> = CAPABILITIES;
+  /** Always 0: the engine is in this process. */
+  readonly requests = 0;
+  readonly #connection: Connection;
+  readonly #watchers: Watchers;
+  readonly #wallNow: () => number;
+
+  constructor(options: SqliteBrokerOptions) {
+    this.#connection = new Connection(options.driver);
+    this.#watchers = new Watchers(this.#connection);
+    this.#wallNow = options.wallNow ?? Date.now;
+  }
+
+  queue(name: string, settings: QueueSettings): BrokerQueue {
+    return new SqliteQueue(name, settings, this.#connection, this.#watchers, this.#wallNow);
+  }
+
+  async close(): Promise<void> {
+    this.#watchers.close();
+    this.#connection.close();
+  }
+}

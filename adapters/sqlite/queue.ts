@@ -1,0 +1,243 @@
+import type {
+  BrokerLimits,
+  BrokerQueue,
+  ClaimReply,
+  ClaimRequest,
+  Enqueued,
+  ExchangeReply,
+  ExchangeRequest,
+  JobState,
+  NewJob,
+  PeekedJob,
+  QueueSettings,
+  QueueSizes,
+  RenewResult,
+  Settlement,
+  SettleResult,
+  Watch,
+} from "../../src/broker.ts";
+import { BrokerError } from "../../src/errors.ts";
+import { checkClaim, checkEnqueue, checkMemo, checkQueue } from "../checks.ts";
+import { Remembered } from "../remembered.ts";
+import { claimJobs } from "./claim.ts";
+import { wholeMs } from "./clock.ts";
+import type { Connection } from "./connection.ts";
+import { enqueueJobs } from "./enqueue.ts";
+import { clearSome, lastSeq, peekJobs, redriveSome, sizesOf } from "./inspect.ts";
+import { abandonLease, extendLease } from "./leases.ts";
+import { settleAll } from "./settle.ts";
+import type { Statements, Tables } from "./statements.ts";
+import type { Watchers } from "./watcher.ts";
+
+/** The largest body, where the driver allows as much. */
+const MAX_BODY_BYTES = 16 * 1024 * 1024;
+/** `clear` and `redrive` work in transactions of so many rows: others come in between, and no verb waits for long. */
+const ROWS_PER_TRANSACTION = 2000;
+/** How long the id of a claim that got nothing is remembered. */
+const REMEMBER_SPENT_MS = 60_000;
+
+/** One queue of a database. Each verb is one transaction, an exchange included. */
+export class SqliteQueue implements BrokerQueue {
+  readonly name: string;
+  #limits: BrokerLimits;
+  readonly #connection: Connection;
+  readonly #watchers: Watchers;
+  readonly #wallNow: () => number;
+  readonly #windowMs: number;
+  #number: number | undefined;
+  /**
+   * Lease ids of claims that got nothing. Copies of a claim come from the connection that sent it, so they need not be in the
+   * database, and an idle worker's claims write nothing.
+   */
+  readonly #spent = new Remembered<true>(REMEMBER_SPENT_MS);
+
+  constructor(
+    name: string,
+    settings: QueueSettings,
+    connection: Connection,
+    watchers: Watchers,
+    wallNow: () => number,
+  ) {
+    checkQueue(name, settings);
+    this.name = name;
+    this.#limits = Object.freeze({
+      maxBatch: 1000,
+      maxEnqueue: 1000,
+      maxInFlight: Infinity,
+      maxBodyBytes: MAX_BODY_BYTES,
+      leaseMs: settings.leaseMs,
+      renewable: true,
+      exclusive: false,
+    });
+    this.#connection = connection;
+    this.#watchers = watchers;
+    this.#wallNow = wallNow;
+    this.#windowMs = settings.dedupeWindowMs;
+  }
+
+  get limits(): BrokerLimits {
+    return this.#limits;
+  }
+
+  async open(): Promise<void> {
+    await this.#connection.open();
+    this.#number = this.#connection.write("open", (sql) => {
+      sql.addQueue.run(this.name);
+      return Number(sql.queueNumber.get(this.name)?.n);
+    });
+    const maxBodyBytes = Math.min(MAX_BODY_BYTES, this.#connection.maxValueBytes);
+    this.#limits = Object.freeze({ ...this.#limits, maxBodyBytes });
+  }
+
+  async enqueue(requestId: string, jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
+    checkEnqueue(requestId, jobs, this.#limits);
+    const { answers, madeReady } = this.#write("enqueue", (tables, now) =>
+      enqueueJobs(tables, requestId, jobs, now, this.#windowMs),
+    );
+    if (madeReady) this.#announce();
+    return answers;
+  }
+
+  async claim(request: ClaimRequest): Promise<ClaimReply> {
+    checkClaim(request, this.#limits);
+    return this.#write("claim", (tables, now) => this.#claim(tables, request, now));
+  }
+
+  async settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
+    if (settlements.length === 0) return [];
+    const { results, madeReady } = this.#write("settle", (tables, now) =>
+      settleAll(tables, settlements, now),
+    );
+    if (madeReady) this.#announce();
+    return results;
+  }
+
+  async renew(leaseIds: readonly string[]): Promise<readonly RenewResult[]> {
+    if (leaseIds.length === 0) return [];
+    return this.#write("renew", (tables, now) => this.#renew(tables, leaseIds, now));
+  }
+
+  async exchange(request: ExchangeRequest): Promise<ExchangeReply> {
+    if (request.claim !== undefined) checkClaim(request.claim, this.#limits);
+    if (request.remember !== undefined) checkMemo(request.remember);
+    const { settled, renewed, claimed } = this.#write("exchange", (tables, now) => {
+      const settled = settleAll(tables, request.settle, now);
+      const renewed = this.#renew(tables, request.renew, now);
+      if (request.remember !== undefined) tables.sql.setMemo.run(request.remember, tables.queue);
+      return { settled, renewed, claimed: request.claim && this.#claim(tables, request.claim, now) };
+    });
+    if (settled.madeReady) this.#announce();
+    return { settled: settled.results, renewed, claimed };
+  }
+
+  async abandon(leaseIds: readonly string[]): Promise<void> {
+    if (leaseIds.length === 0) return;
+    this.#write("abandon", (tables, now) => {
+      for (const leaseId of leaseIds) abandonLease(tables, leaseId, now);
+    });
+    this.#announce();
+  }
+
+  async watch(onWake: () => void, onEnd: (error: Error) => void): Promise<Watch> {
+    return this.#watchers.add(this.#opened("watch"), onWake, onEnd);
+  }
+
+  async sizes(): Promise<QueueSizes> {
+    return this.#read("sizes", (tables, now) => sizesOf(tables, now));
+  }
+
+  async peek(state: JobState, limit: number): Promise<readonly PeekedJob[]> {
+    // One transaction, so that no job is seen in two places or in none.
+    return this.#write("peek", (tables, now) => peekJobs(tables, state, limit, now));
+  }
+
+  async clear(states: readonly ("ready" | "delayed" | "dead")[]): Promise<number> {
+    const last = this.#read("clear", lastSeq);
+    let cleared = 0;
+    for (const state of new Set(states)) {
+      cleared += await this.#inParts("clear", Infinity, (tables, now, limit) =>
+        clearSome(tables, state, last, limit, now),
+      );
+    }
+    return cleared;
+  }
+
+  async redrive(options: { readonly ids?: readonly string[]; readonly limit: number }): Promise<number> {
+    const last = this.#read("redrive", lastSeq);
+    const redriven = await this.#inParts("redrive", options.limit, (tables, _now, limit) =>
+      redriveSome(tables, options.ids, last, limit),
+    );
+    if (redriven > 0) this.#announce();
+    return redriven;
+  }
+
+  async pause(): Promise<void> {
+    this.#write("pause", ({ sql, queue }) => sql.setPaused.run(1, queue));
+  }
+
+  async resume(): Promise<void> {
+    this.#write("resume", ({ sql, queue }) => sql.setPaused.run(0, queue));
+    this.#announce();
+  }
+
+  #claim(tables: Tables, request: ClaimRequest, now: number): ClaimReply {
+    const isSpent = this.#spent.get(request.leaseId, now) === true;
+    const reply = claimJobs(tables, request, now, this.#limits.leaseMs, isSpent);
+    if (reply.deliveries.length === 0) this.#spent.set(request.leaseId, true, now);
+    return reply;
+  }
+
+  #renew(tables: Tables, leaseIds: readonly string[], now: number): RenewResult[] {
+    return leaseIds.map((leaseId) => extendLease(tables, leaseId, now + this.#limits.leaseMs));
+  }
+
+  /** Repeats a step, each time in a transaction of its own, until it finds less than it could take. */
+  async #inParts(
+    verb: string,
+    most: number,
+    step: (tables: Tables, now: number, limit: number) => number,
+  ): Promise<number> {
+    let done = 0;
+    while (done < most) {
+      const limit = Math.min(ROWS_PER_TRANSACTION, most - done);
+      const count = this.#write(verb, (tables, now) => step(tables, now, limit));
+      done += count;
+      if (count === 0) break;
+      await nextTurn();
+    }
+    return done;
+  }
+
+  #write<T>(verb: string, fn: (tables: Tables, now: number) => T): T {
+    const queue = this.#opened(verb);
+    return this.#connection.write(verb, (sql: Statements) => fn({ sql, queue }, this.#now()));
+  }
+
+  #read<T>(verb: string, fn: (tables: Tables, now: number) => T): T {
+    const queue = this.#opened(verb);
+    return this.#connection.read(verb, (sql: Statements) => fn({ sql, queue }, this.#now()));
+  }
+
+  #now(): number {
+    return wholeMs(this.#wallNow());
+  }
+
+  #announce(): void {
+    if (this.#number !== undefined) this.#watchers.announce(this.#number);
+  }
+
+  #opened(verb: string): number {
+    if (this.#connection.isClosed) {
+      throw new BrokerError("sqlite", verb, `Cannot ${verb}: the broker is closed; open a new one`);
+    }
+    if (this.#number === undefined) {
+      throw new BrokerError("sqlite", verb, `Cannot ${verb}: the queue is not open; call open() first`);
+    }
+    return this.#number;
+  }
+}
+
+/** Lets timers and other work of this process have their turn. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}

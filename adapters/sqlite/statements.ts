@@ -1,0 +1,137 @@
+import type { SqlDriver } from "./driver.ts";
+
+/**
+ * Every statement of the adapter, prepared once a connection. Those that a claim depends on name their index, so that
+ * no statistics can ever talk SQLite into a scan. A list of rows is passed as a JSON array, in one parameter.
+ *
+ * A job that joins a tail (a retry, one come due, a dead letter, a redrive) gets the next `seq`; one that is given back
+ * keeps the one it had. So `seq` alone is the order within a state and level.
+ */
+export function prepareStatements(driver: SqlDriver) {
+  const NEXT_SEQ = "(SELECT max(seq) + 1 FROM eddy_jobs)";
+  const LISTED = "seq IN (SELECT value FROM json_each(?))";
+  const JOB = "seq, state, level, attempts, suspect, enqueued_at, due_at, died_at, id, headers, error, body";
+  const peek = (where: string, order: string) =>
+    driver.prepare(`SELECT ${JOB} FROM eddy_jobs WHERE queue = ? AND ${where} ORDER BY ${order} LIMIT ?`);
+
+  return {
+    addQueue: driver.prepare("INSERT INTO eddy_queues (name) VALUES (?) ON CONFLICT (name) DO NOTHING"),
+    queueNumber: driver.prepare("SELECT n FROM eddy_queues WHERE name = ?"),
+    queueState: driver.prepare("SELECT paused, normal_passed, low_passed, memo FROM eddy_queues WHERE n = ?"),
+    setPaused: driver.prepare("UPDATE eddy_queues SET paused = ? WHERE n = ?"),
+    setPassed: driver.prepare("UPDATE eddy_queues SET normal_passed = ?, low_passed = ? WHERE n = ?"),
+    setMemo: driver.prepare("UPDATE eddy_queues SET memo = ? WHERE n = ?"),
+
+    addJob: driver.prepare(
+      "INSERT INTO eddy_jobs (queue, state, level, enqueued_at, due_at, id, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    ),
+    readyOf: driver.prepare(
+      "SELECT seq FROM eddy_jobs INDEXED BY eddy_ready WHERE queue = ? AND level = ? AND state = 'ready' ORDER BY seq LIMIT ?",
+    ),
+    hold: driver.prepare(
+      `UPDATE eddy_jobs SET state = 'held', attempts = attempts + 1 WHERE ${LISTED} RETURNING ${JOB}`,
+    ),
+    heldRows: driver.prepare(`SELECT ${JOB} FROM eddy_jobs WHERE ${LISTED}`),
+    remove: driver.prepare(`DELETE FROM eddy_jobs WHERE ${LISTED}`),
+    release: driver.prepare(`UPDATE eddy_jobs SET state = 'ready', attempts = attempts - 1 WHERE ${LISTED}`),
+    takeBack: driver.prepare(`UPDATE eddy_jobs SET state = 'ready', suspect = 1 WHERE ${LISTED}`),
+    retryNow: driver.prepare(
+      `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'ready', suspect = 0, error = ? WHERE seq = ?`,
+    ),
+    retryLater: driver.prepare(
+      `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'delayed', suspect = 0, error = ?, due_at = ? WHERE seq = ?`,
+    ),
+    bury: driver.prepare(
+      `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'dead', error = ?, died_at = ? WHERE seq = ?`,
+    ),
+    dueRows: driver.prepare(
+      "SELECT seq FROM eddy_jobs INDEXED BY eddy_delayed WHERE queue = ? AND state = 'delayed' AND due_at <= ? ORDER BY due_at, seq LIMIT ?",
+    ),
+    becomeReady: driver.prepare(
+      `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'ready', due_at = NULL WHERE seq = ?`,
+    ),
+    nextDue: driver.prepare(
+      "SELECT due_at FROM eddy_jobs INDEXED BY eddy_delayed WHERE queue = ? AND state = 'delayed' ORDER BY due_at LIMIT 1",
+    ),
+    anyReady: driver.prepare(
+      "SELECT 1 FROM eddy_jobs INDEXED BY eddy_ready WHERE queue = ? AND state = 'ready' LIMIT 1",
+    ),
+
+    lease: driver.prepare("SELECT n, ended, held FROM eddy_leases WHERE queue = ? AND id = ?"),
+    addLease: driver.prepare(
+      "INSERT INTO eddy_leases (queue, id, ended, until, held) VALUES (?, ?, ?, ?, ?)",
+    ),
+    setHeld: driver.prepare("UPDATE eddy_leases SET held = ? WHERE n = ?"),
+    endLease: driver.prepare("UPDATE eddy_leases SET ended = 1, until = ?, held = ? WHERE n = ?"),
+    extendLease: driver.prepare("UPDATE eddy_leases SET until = ? WHERE queue = ? AND id = ? AND ended = 0"),
+    runOut: driver.prepare(
+      "SELECT n, held FROM eddy_leases INDEXED BY eddy_lease_ends WHERE queue = ? AND ended = 0 AND until <= ? ORDER BY until LIMIT ?",
+    ),
+    nextEnd: driver.prepare(
+      "SELECT until FROM eddy_leases INDEXED BY eddy_lease_ends WHERE queue = ? AND ended = 0 ORDER BY until LIMIT 1",
+    ),
+    forgetLeases: driver.prepare(
+      "DELETE FROM eddy_leases WHERE n IN (SELECT n FROM eddy_leases INDEXED BY eddy_lease_ends WHERE queue = ? AND ended = 1 AND until <= ? LIMIT ?)",
+    ),
+
+    seen: driver.prepare("SELECT until, answer FROM eddy_seen WHERE queue = ? AND kind = ? AND key = ?"),
+    see: driver.prepare(
+      "INSERT OR REPLACE INTO eddy_seen (queue, kind, key, until, answer) VALUES (?, ?, ?, ?, ?)",
+    ),
+    forgetSeen: driver.prepare(
+      "DELETE FROM eddy_seen WHERE (queue, kind, key) IN (SELECT queue, kind, key FROM eddy_seen INDEXED BY eddy_seen_ends WHERE until <= ? LIMIT ?)",
+    ),
+
+    sizes: driver.prepare(
+      `SELECT
+        (SELECT count(*) FROM eddy_jobs INDEXED BY eddy_ready WHERE queue = q.n AND state = 'ready') AS ready,
+        (SELECT count(*) FROM eddy_jobs INDEXED BY eddy_delayed WHERE queue = q.n AND state = 'delayed') AS delayed,
+        (SELECT count(*) FROM eddy_jobs INDEXED BY eddy_delayed WHERE queue = q.n AND state = 'delayed' AND due_at <= ?) AS due,
+        (SELECT total(json_array_length(held)) FROM eddy_leases INDEXED BY eddy_lease_ends WHERE queue = q.n AND ended = 0) AS held,
+        (SELECT count(*) FROM eddy_jobs INDEXED BY eddy_dead WHERE queue = q.n AND state = 'dead') AS dead,
+        q.paused
+      FROM eddy_queues q WHERE q.n = ?`,
+    ),
+    peekReady: peek("level = ? AND state = 'ready'", "seq"),
+    peekDue: peek("level = ? AND state = 'delayed' AND due_at <= ?", "due_at, seq"),
+    peekDelayed: peek("state = 'delayed' AND due_at > ?", "due_at, seq"),
+    peekDead: peek("state = 'dead'", "seq"),
+    peekHeld: driver.prepare(
+      `SELECT ${JOB} FROM eddy_jobs WHERE seq IN
+        (SELECT each.value FROM eddy_leases lease, json_each(lease.held) each WHERE lease.queue = ? AND lease.ended = 0)
+        ORDER BY level, seq LIMIT ?`,
+    ),
+
+    lastSeq: driver.prepare("SELECT max(seq) AS seq FROM eddy_jobs"),
+    clearReady: driver.prepare(
+      "DELETE FROM eddy_jobs WHERE seq IN (SELECT seq FROM eddy_jobs WHERE queue = ? AND state = 'ready' AND seq <= ? LIMIT ?)",
+    ),
+    clearDue: driver.prepare(
+      "DELETE FROM eddy_jobs WHERE seq IN (SELECT seq FROM eddy_jobs WHERE queue = ? AND state = 'delayed' AND due_at <= ? AND seq <= ? LIMIT ?)",
+    ),
+    clearDelayed: driver.prepare(
+      "DELETE FROM eddy_jobs WHERE seq IN (SELECT seq FROM eddy_jobs WHERE queue = ? AND state = 'delayed' AND due_at > ? AND seq <= ? LIMIT ?)",
+    ),
+    clearDead: driver.prepare(
+      "DELETE FROM eddy_jobs WHERE seq IN (SELECT seq FROM eddy_jobs WHERE queue = ? AND state = 'dead' AND seq <= ? LIMIT ?)",
+    ),
+    deadRows: driver.prepare(
+      "SELECT seq FROM eddy_jobs WHERE queue = ? AND state = 'dead' AND seq <= ? ORDER BY seq LIMIT ?",
+    ),
+    deadRowsNamed: driver.prepare(
+      "SELECT seq FROM eddy_jobs WHERE queue = ? AND state = 'dead' AND seq <= ? AND id IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
+    ),
+    revive: driver.prepare(
+      `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'ready', attempts = 0, suspect = 0, error = NULL, died_at = NULL WHERE seq = ?`,
+    ),
+  };
+}
+
+export type Statements = ReturnType<typeof prepareStatements>;
+
+/** One queue's part of the tables. */
+export interface Tables {
+  readonly sql: Statements;
+  /** The queue's number. */
+  readonly queue: number;
+}

@@ -1,0 +1,101 @@
+import type { Watch } from "../../src/broker.ts";
+import type { BrokerError } from "../../src/errors.ts";
+import type { Connection } from "./connection.ts";
+
+/** How often other connections' commits are looked for: a few microseconds each time, and only while somebody watches. */
+const LOOK_EVERY_MS = 5;
+
+interface Watcher {
+  readonly queue: number;
+  readonly onWake: () => void;
+  readonly onEnd: (error: Error) => void;
+}
+
+/**
+ * Tells watchers of new work: of this connection's at once, of other connections' (other processes', too) within a few
+ * milliseconds. A commit elsewhere is news only when the queue has something to claim, so workers at work do not wake
+ * idle ones.
+ */
+export class Watchers {
+  readonly #connection: Connection;
+  readonly #watchers = new Set<Watcher>();
+  readonly #news = new Set<number>();
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #seenCommits: number | undefined;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  add(queue: number, onWake: () => void, onEnd: (error: Error) => void): Watch {
+    const watcher: Watcher = { queue, onWake, onEnd };
+    if (this.#watchers.size === 0) this.#seenCommits = this.#connection.otherCommits();
+    this.#watchers.add(watcher);
+    if (this.#seenCommits !== undefined && this.#timer === undefined) {
+      this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS);
+      unref(this.#timer);
+    }
+    return {
+      close: async () => {
+        this.#watchers.delete(watcher);
+        if (this.#watchers.size === 0) this.#stop();
+      },
+    };
+  }
+
+  /** Jobs of a queue became ready through this connection. */
+  announce(queue: number): void {
+    if (this.#watchers.size === 0) return;
+    if (this.#news.size === 0) queueMicrotask(() => this.#tell());
+    this.#news.add(queue);
+  }
+
+  /** Ends all, without a word to them. */
+  close(): void {
+    this.#watchers.clear();
+    this.#stop();
+  }
+
+  #tell(): void {
+    const queues = [...this.#news];
+    this.#news.clear();
+    for (const watcher of [...this.#watchers]) {
+      if (queues.includes(watcher.queue) && this.#watchers.has(watcher)) watcher.onWake();
+    }
+  }
+
+  #look(): void {
+    try {
+      const commits = this.#connection.otherCommits();
+      if (commits === this.#seenCommits) return;
+      this.#seenCommits = commits;
+      for (const queue of new Set([...this.#watchers].map((watcher) => watcher.queue))) {
+        if (this.#hasWork(queue)) this.announce(queue);
+      }
+    } catch (error) {
+      this.#fail(error as BrokerError);
+    }
+  }
+
+  #hasWork(queue: number): boolean {
+    return this.#connection.read("watch", (sql) => {
+      return sql.queueState.get(queue)?.paused !== 1 && sql.anyReady.get(queue) !== undefined;
+    });
+  }
+
+  #fail(error: BrokerError): void {
+    const watchers = [...this.#watchers];
+    this.close();
+    for (const watcher of watchers) watcher.onEnd(error);
+  }
+
+  #stop(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+}
+
+/** A look must not keep a process alive that has nothing else to do. Where timers are numbers there is nothing to do. */
+function unref(timer: unknown): void {
+  (timer as { unref?: () => void }).unref?.();
+}
