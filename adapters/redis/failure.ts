@@ -1,0 +1,95 @@
+/**
+ * From what the client library or fetch throws to the errors of the port. Pure.
+ *
+ * The library's texts carry the whole command, bodies included, and fetch's carry the address. So nothing of an original error is passed
+ * on but what is known to be harmless, and it is never attached as a cause: whoever prints an error prints its cause.
+ *
+ * @module
+ */
+import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
+
+/** The beginnings of server texts that are of use to a reader and can hold nothing of a command. */
+const HARMLESS = [
+  /^ERR max [a-z ]{1,40} exceeded/,
+  /^ERR (?:Cannot reach Redis at \S+|Lost the connection to Redis|Redis did not answer)/,
+  /^OOM command not allowed when used memory > 'maxmemory'/,
+  /^MISCONF Redis is configured to save RDB snapshots/,
+  /^READONLY You can't write against a read only/,
+  /^LOADING Redis is loading the dataset in memory/,
+  /^BUSY Redis is busy running a script/,
+  /^CLUSTERDOWN/,
+];
+
+/** What the server said, as far as it may be repeated: one of the texts above, else the error's code and a script's line. */
+export function harmless(text: string): string {
+  for (const pattern of HARMLESS) {
+    const match = pattern.exec(text);
+    if (match !== null) return match[0];
+  }
+  const code = /^[A-Z][A-Z0-9]{1,30}(?= )/.exec(text)?.[0] ?? "no code";
+  const line = /user_script:(\d+)/.exec(text)?.[1];
+  return line === undefined ? code : `${code}, line ${line} of the script`;
+}
+
+/** What an error that the library made of a server's answer said, without the command that follows it. */
+export function serverText(error: unknown): string | undefined {
+  if (!(error instanceof Error) || error.name !== "UpstashError") return undefined;
+  const at = error.message.indexOf(", command was: ");
+  return at < 0 ? error.message : error.message.slice(0, at);
+}
+
+export function isNoScript(error: unknown): boolean {
+  return serverText(error)?.startsWith("NOSCRIPT") === true;
+}
+
+export interface FailureContext {
+  readonly verb: string;
+  /** Scheme, host and port. */
+  readonly origin: string;
+  readonly timeoutMs: number;
+  readonly timedOut: boolean;
+}
+
+/** The port's error for what was thrown. */
+export function failure(error: unknown, context: FailureContext): BrokerError {
+  const { verb, origin, timeoutMs } = context;
+  const passing = (why: string) => new BrokerError("redis", verb, `Cannot ${verb}: ${why}`);
+  if (error instanceof BrokerError) return error;
+  if (context.timedOut) return passing(`${origin} did not answer within ${timeoutMs} ms`);
+  const text = serverText(error);
+  if (text !== undefined) {
+    if (/^(?:WRONGPASS|NOAUTH|unauthorized)/i.test(text)) return refusedToken(verb, origin);
+    if (text.startsWith("NOPERM")) {
+      return new BrokerRefusedError(
+        "redis",
+        verb,
+        `Cannot ${verb}: the token may not run what is needed at ${origin} (NOPERM); give it the rights, or another as the option token`,
+      );
+    }
+    return passing(`${origin} answered an error (${harmless(text)})`);
+  }
+  const name = error instanceof Error ? error.name : "";
+  if (name === "UpstashJSONParseError") {
+    return passing(`${origin} answered what is not JSON; check that url is the REST address`);
+  }
+  const code = (error as { code?: unknown } | null)?.code;
+  const shown = typeof code === "string" && /^[A-Za-z_]{1,40}$/.test(code) ? ` (${code})` : "";
+  return passing(`${origin} cannot be reached, or broke off${shown}`);
+}
+
+export function refusedToken(verb: string, origin: string): BrokerRefusedError {
+  return new BrokerRefusedError(
+    "redis",
+    verb,
+    `Cannot ${verb}: ${origin} refuses the token; give the right one as the option token (EDDY_BROKER_TOKEN)`,
+  );
+}
+
+/** Said of an answer that came through but is none of a script of ours. */
+export function strange(verb: string, origin: string): BrokerError {
+  return new BrokerError(
+    "redis",
+    verb,
+    `Cannot ${verb}: ${origin} answered something that no script of Eddy's answers; check that url leads to a Redis of your own`,
+  );
+}

@@ -1,0 +1,89 @@
+/**
+ * The options of a Redis broker: what they mean, their defaults, and their checks, in one place.
+ *
+ * @module
+ */
+
+export interface RedisBrokerOptions {
+  /** The address of Redis over HTTP, `https://…` or `http://…`, without credentials. */
+  readonly url: string;
+  /** What is sent as `Authorization: Bearer …`. */
+  readonly token: string;
+  /** What all keys begin with; letters, digits and `_ . : -`. Default `eddy`. */
+  readonly prefix?: string;
+  /**
+   * What to do about a Redis that may throw keys away (a `maxmemory-policy` other than `noeviction`), or has done so since the queue was
+   * opened. `refuse`, the default: neither start nor go on. `ignore`: run all the same, and lose jobs when it does.
+   */
+  readonly onEvictions?: "refuse" | "ignore";
+  /** How often a claim also brings what the guard against evictions reads, in milliseconds. Default 60,000. */
+  readonly verifyEveryMs?: number;
+  /**
+   * How long a watch may hear nothing at all before it makes sure that it is alive, in milliseconds. Default 60,000; well above the 15,000 at
+   * which the development gateway sends a sign of life.
+   */
+  readonly watchSilenceMs?: number;
+  /** The largest body in bytes. Default 1,048,576: even if each byte must be escaped, one fits into a request of 10 MB. */
+  readonly maxBodyBytes?: number;
+  /** The largest request in bytes; an enqueue that is larger goes in parts. Default 8,000,000, below Upstash's 10 MB. */
+  readonly maxRequestBytes?: number;
+  /** Told what could not be checked. Default: one line on the console. */
+  readonly onWarning?: (text: string) => void;
+}
+
+export type ResolvedRedisOptions = Readonly<Required<RedisBrokerOptions>>;
+
+const PREFIX = /^[A-Za-z0-9_.:-]{1,100}$/;
+
+/**
+ * Fills in the defaults.
+ *
+ * @throws {TypeError} when url, token or prefix cannot be used; the text repeats neither url nor token.
+ * @throws {RangeError} when a number is out of range.
+ */
+export function resolveRedisOptions(options: RedisBrokerOptions): ResolvedRedisOptions {
+  const url = URL.canParse(options.url) ? new URL(options.url) : undefined;
+  if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:")) {
+    throw new TypeError(
+      "Cannot use the Redis broker: url is no http(s) address; give the REST address, as in https://host",
+    );
+  }
+  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
+    throw new TypeError(
+      "Cannot use the Redis broker: url has credentials, a query or a fragment; give the token as the option token",
+    );
+  }
+  if (typeof options.token !== "string" || !/^[\x21-\x7e]+$/.test(options.token)) {
+    throw new TypeError(
+      "Cannot use the Redis broker: token is missing or has spaces or unprintable characters; give the REST token",
+    );
+  }
+  const prefix = options.prefix ?? "eddy";
+  if (!PREFIX.test(prefix)) {
+    throw new TypeError(
+      `Cannot use the Redis broker: prefix is ${JSON.stringify(prefix.slice(0, 60))}; use 1 to 100 of A-Z a-z 0-9 _ . : -`,
+    );
+  }
+  const onEvictions = options.onEvictions ?? "refuse";
+  if (onEvictions !== "refuse" && onEvictions !== "ignore") {
+    throw new TypeError('Cannot use the Redis broker: onEvictions is neither "refuse" nor "ignore"');
+  }
+  return Object.freeze({
+    url: options.url.replace(/\/+$/, ""),
+    token: options.token,
+    prefix,
+    onEvictions,
+    verifyEveryMs: positive("verifyEveryMs", options.verifyEveryMs ?? 60_000),
+    watchSilenceMs: positive("watchSilenceMs", options.watchSilenceMs ?? 60_000),
+    maxBodyBytes: positive("maxBodyBytes", options.maxBodyBytes ?? 1_048_576),
+    maxRequestBytes: positive("maxRequestBytes", options.maxRequestBytes ?? 8_000_000),
+    onWarning: options.onWarning ?? ((text) => console.warn(text)),
+  });
+}
+
+function positive(name: string, value: number): number {
+  if (!Number.isSafeInteger(value) || value < 1) {
+    throw new RangeError(`Cannot use the Redis broker: ${name} is ${value}; it must be an integer above 0`);
+  }
+  return value;
+}

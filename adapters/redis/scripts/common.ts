@@ -1,0 +1,191 @@
+/**
+ * The Lua that every script begins with: names, the clock, the guard, and what is done to one job's record.
+ *
+ * A record is one line of fields and the body:
+ *
+ * `place|enqueuedAt|attempts|suspect|level|encoding|id|headers⏎body`
+ *
+ * The place is the job's position in the queue's order, 12 digits at least, so that records sort by it. Level: 0 high, 1
+ * normal, 2 low. Encoding: `t` text, `b` base64, `x` text with `%hh` for some bytes; a capital letter marks a record that was
+ * malformed, with what could be saved as its body.
+ *
+ * @module
+ */
+
+/** How long an ended lease and its outcome are remembered, in milliseconds. The port asks for 60 seconds at least. */
+export const REMEMBER_LEASE_MS = 60_000;
+
+/**
+ * Between levels in the set of returned jobs; larger than any place. Level and place together stay below 2^53, so a
+ * score holds them exactly.
+ */
+export const LEVEL_SPAN = 2 ** 50;
+
+/** What stands in a lease's list for a delivery that is settled. No record begins with this byte. */
+export const SETTLED = "\u0000settled";
+
+/** `KEYS` of every script, in this order; what follows the queue's prefix. */
+export const KEY_NAMES = [
+  "queue",
+  "ready:0",
+  "ready:1",
+  "ready:2",
+  "returned",
+  "delayed",
+  "leases",
+  "inbox",
+  "dead",
+  "dead:order",
+  "dead:ids",
+] as const;
+
+/** `ARGV[1]` of every script is the generation that the caller saw, or `''` when it saw none. */
+export const COMMON = String.raw`
+local call, try = redis.call, redis.pcall
+local QUEUE, RETURNED, DELAYED, LEASES, INBOX = KEYS[1], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local DEAD, DEAD_ORDER, DEAD_IDS = KEYS[9], KEYS[10], KEYS[11]
+local PREFIX = string.sub(QUEUE, 1, -6)
+local SETTLED = '\0settled'
+local SPAN = ${LEVEL_SPAN}
+local news = false
+
+local clock = call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local state = call('HMGET', QUEUE, 'generation', 'paused', 'memo', 'passed:1', 'passed:2')
+if ARGV[1] ~= '' and state[1] ~= ARGV[1] then return {'vanished'} end
+
+local cursor = 1
+local function arg()
+  cursor = cursor + 1
+  return ARGV[cursor]
+end
+
+local function whole(number) return string.format('%.0f', number) end
+local function ready(level) return KEYS[2 + level] end
+local function lease_key(id) return PREFIX .. 'lease:' .. id end
+
+-- Lua passes at most some 8,000 arguments; a command with more is sent in parts.
+local function send(command, key, list)
+  for first = 1, #list, 4000 do
+    call(command, key, unpack(list, first, math.min(first + 3999, #list)))
+  end
+end
+
+-- A full Redis refuses a script whose first write could grow it. Settling, renewing and claiming must go on there, or it
+-- never empties: so they begin with a write that cannot, and does nothing.
+local function begin_write() call('PERSIST', LEASES) end
+
+local function places(count) return call('HINCRBY', QUEUE, 'place', count) - count end
+local function place(number) return string.format('%012.0f', number) end
+
+local function is_text(bytes)
+  if not string.find(bytes, '[\128-\255]') then return true end
+  local left = string.gsub(bytes, '\240[\144-\191][\128-\191][\128-\191]', '.')
+  left = string.gsub(left, '[\241-\243][\128-\191][\128-\191][\128-\191]', '.')
+  left = string.gsub(left, '\244[\128-\143][\128-\191][\128-\191]', '.')
+  left = string.gsub(left, '\224[\160-\191][\128-\191]', '.')
+  left = string.gsub(left, '[\225-\236\238\239][\128-\191][\128-\191]', '.')
+  left = string.gsub(left, '\237[\128-\159][\128-\191]', '.')
+  left = string.gsub(left, '[\194-\223][\128-\191]', '.')
+  return not string.find(left, '[\128-\255]')
+end
+
+local function escape(byte) return string.format('%%%02x', string.byte(byte)) end
+
+-- Makes a record of bytes that are none.
+local function adopt(bytes, number, id, malformed)
+  local encoding = 't'
+  if not is_text(bytes) then
+    encoding = 'x'
+    bytes = string.gsub(bytes, '[%%\128-\255]', escape)
+  end
+  if malformed then encoding = string.upper(encoding) end
+  return place(number) .. '|' .. whole(now) .. '|0|0|1|' .. encoding .. '|' .. id .. '|\n' .. bytes
+end
+
+-- The fields of a record, and what follows them; of what is none, a record is made first.
+local function read(record, id)
+  local number, at, attempts, suspect, level, rest = string.match(record, '^(%d+)|(%d+)|(%d+)|([01])|([012])|()[tbxTX]|[^|]+|')
+  if not number then
+    number = places(1)
+    return read(adopt(record, number, id or ('malformed:' .. whole(now) .. ':' .. whole(number)), true))
+  end
+  return tonumber(number), at, tonumber(attempts), suspect, level, string.sub(record, rest)
+end
+
+local function write(number, at, attempts, suspect, level, rest)
+  return place(number) .. '|' .. at .. '|' .. whole(attempts) .. '|' .. suspect .. '|' .. level .. '|' .. rest
+end
+`;
+
+/** Moves between the places a job can be in. */
+export const MOVES = `
+-- Back to the place it had, before all that was never taken. Suspect or not, charged or not: as the caller says.
+local function put_back(records, charge)
+  local list = {}
+  for _, record in ipairs(records) do
+    local number, at, attempts, suspect, level, rest = read(record)
+    if charge then attempts, suspect = attempts + 1, '1' end
+    list[#list + 1] = whole(level * SPAN + number)
+    list[#list + 1] = write(number, at, attempts, suspect, level, rest)
+  end
+  send('ZADD', RETURNED, list)
+end
+
+-- Behind all others of their levels, in this order.
+local function append(records)
+  local number = places(#records)
+  local lists = {['0'] = {}, ['1'] = {}, ['2'] = {}}
+  for _, record in ipairs(records) do
+    local _, at, attempts, suspect, level, rest = read(record)
+    table.insert(lists[level], write(number, at, attempts, suspect, level, rest))
+    number = number + 1
+  end
+  for level, list in pairs(lists) do send('RPUSH', ready(level), list) end
+end
+
+local function move_due(limit)
+  local due = call('ZRANGEBYSCORE', DELAYED, '-inf', whole(now), 'LIMIT', 0, limit)
+  if #due == 0 then return end
+  call('ZREMRANGEBYRANK', DELAYED, 0, #due - 1)
+  append(due)
+end
+
+-- What other producers pushed becomes jobs.
+local function move_inbox(limit)
+  local bodies = call('LPOP', INBOX, limit)
+  if not bodies then return end
+  local number = places(#bodies)
+  for i, body in ipairs(bodies) do
+    bodies[i] = adopt(body, number, 'inbox:' .. whole(now) .. ':' .. whole(number), false)
+    number = number + 1
+  end
+  send('RPUSH', ready(1), bodies)
+end
+
+-- Ends a lease. The outcome says of each delivery whether it was settled (0) or lost (1); '' when all were settled.
+local function end_lease(id, key, outcome)
+  call('ZREM', LEASES, id)
+  call('SET', key, outcome, 'PX', ${REMEMBER_LEASE_MS})
+end
+
+-- Ends a lease as it stands and gives back what it still holds.
+local function take_back(id, charge)
+  local key = lease_key(id)
+  local list = try('LRANGE', key, 1, -1)
+  local records, outcome = {}, {}
+  for i, record in ipairs(list) do
+    if record == SETTLED then
+      outcome[i] = '0'
+    else
+      outcome[i] = '1'
+      records[#records + 1] = record
+    end
+  end
+  -- Nothing was settled before, or the list is gone though its deadline was there: all is lost.
+  if #records == #outcome then outcome = {'*'} end
+  end_lease(id, key, table.concat(outcome))
+  put_back(records, charge)
+  return #records
+end
+`;

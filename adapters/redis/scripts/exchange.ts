@@ -1,0 +1,255 @@
+/**
+ * The script of `claim`, `settle`, `renew` and `exchange`: each is this one with some parts left out, so one digest serves
+ * the whole of a worker's life.
+ *
+ * @module
+ */
+import { COMMON, MOVES, REMEMBER_LEASE_MS } from "./common.ts";
+
+/** See `Priority` in the port: every eighth delivery is a waiting level's own. */
+const MOST_PASSED_OVER = 7;
+
+/**
+ * Settling the verdicts of one lease. Its answer is a letter a verdict, `d` done or `l` lost, or one capital for all.
+ *
+ * Arguments: the lease's id; how many deliveries it had if all of them are acked, else 0; how many verdicts follow; the verdicts.
+ * A verdict is its delivery's slot and a letter: `a` ack, `g` give back, `r` and milliseconds retry, `d` dead with the error and
+ * the job's id as two further arguments.
+ */
+const SETTLE = String.raw`
+local function bury(record, id, why)
+  local number, at, attempts, suspect, level, rest = read(record, id)
+  local field = place(places(1))
+  call('HSET', DEAD, field, whole(now) .. '|' .. why .. '\n' .. write(number, at, attempts + 1, suspect, level, rest))
+  call('ZADD', DEAD_ORDER, tonumber(field), field)
+  call('ZADD', DEAD_IDS, 0, string.match(rest, '^.|([^|]+)|') .. '|' .. field)
+end
+
+local function postpone(record, delay)
+  local _, at, attempts, _, level, rest = read(record)
+  local later = write(places(1), at, attempts + 1, '0', level, rest)
+  if delay == 0 then
+    call('RPUSH', ready(level), later)
+  else
+    call('ZADD', DELAYED, whole(now + delay), later)
+  end
+end
+
+local function carry_out(record, verdict, why, id)
+  local kind = string.match(verdict, '%a')
+  if kind == 'g' then
+    put_back({record}, false)
+    news = true
+  elseif kind == 'r' then
+    postpone(record, tonumber(string.match(verdict, 'r(%d+)')))
+  elseif kind == 'd' then
+    bury(record, id, why)
+  end
+end
+
+local function settle()
+  local id, all, count = arg(), tonumber(arg()), tonumber(arg())
+  local first = cursor
+  local key = lease_key(id)
+  local open = try('LINDEX', key, 0)
+  if tonumber(open) and tonumber(open) == all then
+    end_lease(id, key, '')
+    return 'D'
+  end
+  -- Not all of it was open any more: verdict by verdict.
+  local verdicts, letters = {}, {}
+  for i = 1, count do
+    local verdict = arg()
+    local why, job = '', nil
+    if string.find(verdict, 'd', 1, true) then why, job = arg(), arg() end
+    verdicts[i] = {tonumber(string.match(verdict, '^%d+')), verdict, why, job}
+  end
+  for slot = 1, all do verdicts[slot] = {slot, slot .. 'a'} end
+  if type(open) == 'table' then
+    -- The lease is over; its outcome is remembered.
+    local outcome = call('GET', key)
+    for i, verdict in ipairs(verdicts) do
+      local lost = outcome == '*' or string.sub(outcome, verdict[1], verdict[1]) == '1'
+      letters[i] = lost and 'l' or 'd'
+    end
+    return table.concat(letters)
+  end
+  if not open then return 'L' end
+  begin_write()
+  open = tonumber(open)
+  for i, verdict in ipairs(verdicts) do
+    local record = verdict[1] > 0 and call('LINDEX', key, verdict[1])
+    if not record then
+      letters[i] = 'l'
+    else
+      letters[i] = 'd'
+      if record ~= SETTLED then
+        call('LSET', key, verdict[1], SETTLED)
+        open = open - 1
+        carry_out(record, verdict[2], verdict[3], verdict[4])
+      end
+    end
+  end
+  if open == 0 then end_lease(id, key, '') else call('LSET', key, 0, whole(open)) end
+  return table.concat(letters)
+end
+`;
+
+/** Argument: the lease's id. Answers `h` held or `l` lost. */
+const RENEW = `
+local function renew(lease_ms)
+  local id = arg()
+  if not call('ZSCORE', LEASES, id) then return 'l' end
+  call('ZADD', LEASES, whole(now + lease_ms), id)
+  return 'h'
+end
+`;
+
+/**
+ * Claiming. Arguments: how many, and the lease's id. Answers the records, settled ones of a repeated claim among them, and in how many
+ * milliseconds more could come (-1: nothing in sight).
+ */
+const CLAIM = `
+-- Leases that ran out: their jobs become suspects. Answers the next deadline.
+local function take_back_lapsed(limit)
+  local taken = 0
+  while true do
+    local first = call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')
+    local deadline = tonumber(first[2])
+    if not deadline or deadline > now or taken >= limit then return deadline end
+    taken = taken + take_back(first[1], true)
+  end
+end
+
+-- How many each level gives. A waiting level is passed over by seven at most, counted over claims.
+local function plan(max, waiting)
+  local give = {0, 0, 0}
+  local normal, low = tonumber(state[4]) or 0, tonumber(state[5]) or 0
+  local passed_before = normal + low
+  local most = math.max(unpack(waiting))
+  if most == waiting[1] + waiting[2] + waiting[3] then
+    -- One level has all: the common case, and nobody to pass over.
+    for level = 1, 3 do give[level] = math.min(max, waiting[level]) end
+    normal, low = 0, 0
+  else
+    for _ = 1, max do
+      local has_normal, has_low = waiting[2] > 0, waiting[3] > 0
+      local level
+      if has_normal and normal >= ${MOST_PASSED_OVER} then level = 2
+      elseif has_low and low >= ${MOST_PASSED_OVER} then level = 3
+      elseif waiting[1] > 0 then level = 1
+      elseif has_normal then level = 2
+      elseif has_low then level = 3
+      else break end
+      if not has_normal or level == 2 then normal = 0 elseif level == 1 then normal = normal + 1 end
+      if not has_low or level == 3 then low = 0 else low = low + 1 end
+      give[level] = give[level] + 1
+      waiting[level] = waiting[level] - 1
+    end
+  end
+  if normal + low + passed_before > 0 then call('HSET', QUEUE, 'passed:1', normal, 'passed:2', low) end
+  return give
+end
+
+local function pick(max)
+  local waiting, returned = {0, 0, 0}, {0, 0, 0}
+  for level = 0, 2 do waiting[level + 1] = call('LLEN', ready(level)) end
+  if call('ZCARD', RETURNED) > 0 then
+    for level = 0, 2 do
+      local count = call('ZCOUNT', RETURNED, whole(level * SPAN), '(' .. whole((level + 1) * SPAN))
+      returned[level + 1] = count
+      waiting[level + 1] = waiting[level + 1] + count
+    end
+  end
+  local give = plan(max, waiting)
+  local picked, rank = {}, 0
+  for level = 0, 2 do
+    local count = give[level + 1]
+    local again = math.min(count, returned[level + 1])
+    if again > 0 then
+      for _, record in ipairs(call('ZRANGE', RETURNED, rank, rank + again - 1)) do picked[#picked + 1] = record end
+      call('ZREMRANGEBYRANK', RETURNED, rank, rank + again - 1)
+    end
+    rank = rank + returned[level + 1] - again
+    if count > again then
+      local list = call('LPOP', ready(level), count - again)
+      if #picked == 0 then
+        picked = list
+      else
+        for _, record in ipairs(list) do picked[#picked + 1] = record end
+      end
+    end
+  end
+  return picked
+end
+
+local function claim(max, lease_ms)
+  local id = arg()
+  local key = lease_key(id)
+  local held = try('LRANGE', key, 1, -1)
+  if held.err then return {}, -1 end
+  local ends = whole(now + lease_ms)
+  if #held > 0 then
+    begin_write()
+    call('ZADD', LEASES, ends, id)
+    return held, -1
+  end
+  local picked, deadline = {}, nil
+  if not state[2] then
+    local moves = math.max(max, 100)
+    move_inbox(moves)
+    deadline = take_back_lapsed(moves)
+    move_due(moves)
+    picked = pick(max)
+  end
+  local count = #picked
+  if count == 0 then
+    -- A late copy of this claim must take nothing. On a full Redis that cannot be kept, and need not stop the claim.
+    try('SET', key, '*', 'PX', ${REMEMBER_LEASE_MS})
+  else
+    call('RPUSH', key, count, unpack(picked))
+    call('ZADD', LEASES, ends, id)
+  end
+  if count == max or state[2] then return picked, -1 end
+  local next_due = count > 0 and now + lease_ms or nil
+  if deadline and (not next_due or deadline < next_due) then next_due = deadline end
+  local delayed = tonumber(call('ZRANGE', DELAYED, 0, 0, 'WITHSCORES')[2])
+  if delayed and (not next_due or delayed < next_due) then next_due = delayed end
+  return picked, next_due and math.max(0, next_due - now) or -1
+end
+`;
+
+/**
+ * Arguments: generation; lease in milliseconds; `=` and the memo to remember, or `''`; how many leases to settle; each; how many
+ * to renew; each; `1` to read the memo; `1` to read what the guard needs; how many to claim, 0 for none; the lease's id.
+ *
+ * Answer: `ok`, the letters of each settled lease, those of the renewals, the memo (`=` and text, or `''`), the two sections of INFO,
+ * the milliseconds to the next, the records.
+ */
+export const EXCHANGE = `${COMMON}${MOVES}${SETTLE}${RENEW}${CLAIM}
+local lease_ms, remember = tonumber(arg()), arg()
+local settled = {}
+for i = 1, tonumber(arg()) do settled[i] = settle() end
+local renewals = tonumber(arg())
+if renewals > 0 then begin_write() end
+local renewed = {}
+for i = 1, renewals do renewed[i] = renew(lease_ms) end
+if remember ~= '' then
+  begin_write()
+  state[3] = string.sub(remember, 2)
+  call('HSET', QUEUE, 'memo', state[3])
+end
+local recall, verify = arg() == '1', arg() == '1'
+local memo, stats, memory = '', '', ''
+if recall and state[3] then memo = '=' .. state[3] end
+if verify then
+  stats, memory = try('INFO', 'stats'), try('INFO', 'memory')
+  if type(stats) == 'table' then stats = '' end
+  if type(memory) == 'table' then memory = '' end
+end
+local max = tonumber(arg())
+local records, next_due = {}, -1
+if max > 0 then records, next_due = claim(max, lease_ms) end
+if news then call('PUBLISH', PREFIX .. 'wake', '1') end
+return {'ok', settled, table.concat(renewed), memo, stats, memory, whole(next_due), records}
+`;

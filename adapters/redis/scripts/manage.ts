@@ -1,0 +1,156 @@
+/**
+ * The scripts of everything beside the work itself.
+ *
+ * @module
+ */
+import { COMMON, MOVES, REMEMBER_LEASE_MS } from "./common.ts";
+
+/**
+ * Opens the queue: founds its generation where there is none. Arguments: generation; the one to found. Answer: `ok`, the
+ * generation, and two sections of INFO, each `''` where a script may not read it.
+ */
+export const OPEN = `${COMMON}
+local founding = arg()
+if not state[1] then
+  call('HSET', QUEUE, 'generation', founding)
+  state[1] = founding
+end
+local stats, memory = try('INFO', 'stats'), try('INFO', 'memory')
+if type(stats) == 'table' then stats = '' end
+if type(memory) == 'table' then memory = '' end
+return {'ok', state[1], stats, memory}
+`;
+
+/** Gives back what is held under leases and ends them. Arguments: generation; the leases' ids. Answer: `ok`. */
+export const ABANDON = `${COMMON}${MOVES}
+begin_write()
+for i = cursor + 1, #ARGV do
+  local key = lease_key(ARGV[i])
+  local open = try('LINDEX', key, 0)
+  if not open then
+    call('SET', key, '*', 'PX', ${REMEMBER_LEASE_MS})
+  elseif type(open) == 'string' then
+    take_back(ARGV[i], false)
+    news = true
+  end
+end
+if news then call('PUBLISH', PREFIX .. 'wake', '1') end
+return {'ok'}
+`;
+
+/** Answer: `ok`, then ready, delayed, held, dead, and whether it is paused (1 or 0). */
+export const SIZES = `${COMMON}
+local due = call('ZCOUNT', DELAYED, '-inf', whole(now))
+local count = due + call('ZCARD', RETURNED) + call('LLEN', INBOX)
+for level = 0, 2 do count = count + call('LLEN', ready(level)) end
+local held = 0
+for _, id in ipairs(call('ZRANGE', LEASES, 0, -1)) do held = held + (tonumber(call('LINDEX', lease_key(id), 0)) or 0) end
+return {'ok', count, call('ZCARD', DELAYED) - due, held, call('HLEN', DEAD), state[2] and 1 or 0}
+`;
+
+/**
+ * Arguments: generation; state; limit. Answer: `ok`, then records. Of delayed ones each is followed by its due time, of dead ones each
+ * is preceded by a line of its time and its error.
+ *
+ * What came due and what lies in the inbox is moved among the ready jobs first, so it is shown where it will be taken, under the id it will
+ * have.
+ */
+export const PEEK = `${COMMON}${MOVES}
+local where, limit = arg(), tonumber(arg())
+local found = {}
+if where == 'ready' then
+  move_inbox(limit)
+  move_due(limit)
+  for level = 0, 2 do
+    local from, to = whole(level * SPAN), '(' .. whole((level + 1) * SPAN)
+    local lists = {
+      call('ZRANGEBYSCORE', RETURNED, from, to, 'LIMIT', 0, limit),
+      call('LRANGE', ready(level), 0, limit - 1),
+    }
+    for _, list in ipairs(lists) do
+      for _, record in ipairs(list) do
+        if #found < limit then found[#found + 1] = record end
+      end
+    end
+  end
+elseif where == 'delayed' then
+  found = call('ZRANGEBYSCORE', DELAYED, '(' .. whole(now), '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
+elseif where == 'held' then
+  for _, id in ipairs(call('ZRANGE', LEASES, 0, -1)) do
+    if #found >= limit then break end
+    for _, record in ipairs(call('LRANGE', lease_key(id), 1, -1)) do
+      if record ~= SETTLED then found[#found + 1] = record end
+    end
+  end
+else
+  for i, field in ipairs(call('ZRANGE', DEAD_ORDER, 0, limit - 1)) do found[i] = call('HGET', DEAD, field) end
+end
+return {'ok', found}
+`;
+
+/** Arguments: generation; the states. Answer: `ok` and how many were removed. */
+export const CLEAR = `${COMMON}
+local removed = 0
+for i = cursor + 1, #ARGV do
+  if ARGV[i] == 'ready' then
+    removed = removed + call('ZCARD', RETURNED) + call('LLEN', INBOX)
+    for level = 0, 2 do removed = removed + call('LLEN', ready(level)) end
+    call('UNLINK', ready(0), ready(1), ready(2), RETURNED, INBOX)
+    removed = removed + call('ZREMRANGEBYSCORE', DELAYED, '-inf', whole(now))
+  elseif ARGV[i] == 'delayed' then
+    removed = removed + call('ZREMRANGEBYSCORE', DELAYED, '(' .. whole(now), '+inf')
+  elseif ARGV[i] == 'dead' then
+    removed = removed + call('HLEN', DEAD)
+    call('UNLINK', DEAD, DEAD_ORDER, DEAD_IDS)
+  end
+end
+return {'ok', removed}
+`;
+
+/**
+ * Puts dead letters back as ready jobs, oldest first. Arguments: generation; at most how many; the ids, none for all. Answer: `ok` and how
+ * many.
+ */
+export const REDRIVE = String.raw`${COMMON}${MOVES}
+local limit = tonumber(arg())
+local fields = {}
+if cursor == #ARGV then
+  fields = call('ZRANGE', DEAD_ORDER, 0, limit - 1)
+else
+  for i = cursor + 1, #ARGV do
+    for _, member in ipairs(call('ZRANGEBYLEX', DEAD_IDS, '[' .. ARGV[i] .. '|', '(' .. ARGV[i] .. '}')) do
+      fields[#fields + 1] = string.match(member, '%d+$')
+    end
+  end
+  table.sort(fields)
+end
+local records, members = {}, {}
+begin_write()
+for i = 1, math.min(limit, #fields) do
+  local record = call('HGET', DEAD, fields[i])
+  local number, at, _, _, level, rest = read(string.sub(record, string.find(record, '\n', 1, true) + 1))
+  records[i] = write(number, at, 0, '0', level, rest)
+  members[i] = string.match(rest, '^.|([^|]+)|') .. '|' .. fields[i]
+end
+if #records > 0 then
+  append(records)
+  local gone = {unpack(fields, 1, #records)}
+  send('HDEL', DEAD, gone)
+  send('ZREM', DEAD_ORDER, gone)
+  send('ZREM', DEAD_IDS, members)
+  call('PUBLISH', PREFIX .. 'wake', '1')
+end
+return {'ok', #records}
+`;
+
+/** Arguments: generation; `1` to pause, `0` to go on. Answer: `ok`. */
+export const PAUSE = `${COMMON}
+if arg() == '1' then
+  begin_write()
+  call('HSET', QUEUE, 'paused', '1')
+else
+  call('HDEL', QUEUE, 'paused')
+  call('PUBLISH', PREFIX .. 'wake', '1')
+end
+return {'ok'}
+`;

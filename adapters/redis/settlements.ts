@@ -1,0 +1,104 @@
+/**
+ * Settlements as the script takes them, and its answer as the port gives it. Pure.
+ *
+ * @module
+ */
+import { MAX_ERROR_LENGTH, type Settlement, type SettleResult } from "../../src/broker.ts";
+
+/** A delivery's token: its slot in the lease, from 1, and how many slots the lease has. */
+export function tokenOf(slot: number, slots: number): string {
+  return `${slot}/${slots}`;
+}
+
+interface Group {
+  readonly leaseId: string;
+  /** Where in the request its settlements stand. */
+  readonly positions: number[];
+}
+
+export interface SettlementPlan {
+  /** How many leases, and each, as the script's arguments. */
+  readonly args: string[];
+  /** Turns the script's letters into results in the request's order; `undefined` when they do not fit. */
+  results(letters: unknown): SettleResult[] | undefined;
+}
+
+/** Groups settlements by lease: a lease whose every delivery is acked goes as one word, however large it is. */
+export function planSettlements(settlements: readonly Settlement[]): SettlementPlan {
+  const groups = new Map<string, Group>();
+  for (let at = 0; at < settlements.length; at++) {
+    const { leaseId } = (settlements[at] as Settlement).delivery;
+    const group = groups.get(leaseId);
+    if (group === undefined) groups.set(leaseId, { leaseId, positions: [at] });
+    else group.positions.push(at);
+  }
+  const args = [String(groups.size)];
+  for (const { leaseId, positions } of groups.values()) {
+    const all = wholeLease(settlements, positions);
+    args.push(leaseId, String(all), all > 0 ? "0" : String(positions.length));
+    if (all > 0) {
+      // The script answers slot by slot where it must, so the slots' order is the answer's.
+      positions.sort((a, b) => slotOf(settlements[a]) - slotOf(settlements[b]));
+    } else for (const at of positions) pushVerdict(args, settlements[at] as Settlement);
+  }
+  return { args, results: (letters) => spread([...groups.values()], settlements.length, letters) };
+}
+
+function slotOf(settlement: Settlement | undefined): number {
+  return Math.max(Number.parseInt(settlement?.delivery.token ?? "", 10) || 0, 0);
+}
+
+/** How many deliveries the lease has, when these acks are one for each of them; else 0. */
+function wholeLease(settlements: readonly Settlement[], positions: readonly number[]): number {
+  const token = (settlements[positions[0] as number] as Settlement).delivery.token;
+  const slots = Number(token.slice(token.indexOf("/") + 1));
+  if (slots !== positions.length) return 0;
+  const seen = new Uint8Array(slots + 1);
+  for (const at of positions) {
+    const settlement = settlements[at] as Settlement;
+    const slot = slotOf(settlement);
+    if (settlement.verdict.kind !== "ack" || slot < 1 || slot > slots || seen[slot] === 1) return 0;
+    seen[slot] = 1;
+  }
+  return slots;
+}
+
+function pushVerdict(args: string[], settlement: Settlement): void {
+  const slot = slotOf(settlement);
+  const { verdict, delivery } = settlement;
+  switch (verdict.kind) {
+    case "ack":
+      args.push(`${slot}a`);
+      break;
+    case "release":
+      args.push(`${slot}g`);
+      break;
+    case "retry":
+      args.push(`${slot}r${Math.max(0, Math.ceil(verdict.delayMs))}`);
+      break;
+    case "dead":
+      args.push(
+        `${slot}d`,
+        JSON.stringify(verdict.error.slice(0, MAX_ERROR_LENGTH).toWellFormed()),
+        delivery.id,
+      );
+      break;
+  }
+}
+
+function spread(groups: readonly Group[], count: number, letters: unknown): SettleResult[] | undefined {
+  if (!Array.isArray(letters) || letters.length !== groups.length) return undefined;
+  const results = new Array<SettleResult>(count);
+  for (let g = 0; g < groups.length; g++) {
+    const { positions } = groups[g] as Group;
+    const word: unknown = letters[g];
+    if (typeof word !== "string") return undefined;
+    const same = word === "D" || word === "L";
+    if (!same && word.length !== positions.length) return undefined;
+    for (let at = 0; at < positions.length; at++) {
+      const letter = same ? word : word[at];
+      results[positions[at] as number] = letter === "D" || letter === "d" ? "done" : "lost";
+    }
+  }
+  return results;
+}

@@ -1,0 +1,164 @@
+/**
+ * The subscription that wakes an idle worker: server-sent events over one long request.
+ *
+ * The library's own subscriber is not used: it can be given no deadline, prints a broken stream to the console instead of telling it, and
+ * does not notice one that is dead.
+ *
+ * @module
+ */
+import { BrokerError } from "../../src/errors.ts";
+import { failure, refusedToken } from "./failure.ts";
+
+/** Published by every enqueue and whatever else makes work claimable. Any other text but {@linkcode PING} counts as well. */
+export const WAKE = "1";
+/** Published by a watch that has heard nothing for long, to hear itself. Wakes nobody. */
+export const PING = "ping";
+
+export interface WatchOptions {
+  readonly url: string;
+  readonly token: string;
+  readonly channel: string;
+  readonly timeoutMs: number;
+  readonly silenceMs: number;
+  readonly onRequest: () => void;
+  readonly onWake: () => void;
+  /** Called once, when it breaks after it was confirmed. Not when it was closed. */
+  readonly onEnd: (error: BrokerError) => void;
+  /** Publishes {@linkcode PING} on the channel. */
+  readonly ping: () => Promise<unknown>;
+}
+
+/**
+ * Subscribes. Resolves once Redis has confirmed it, so nothing published from then on is missed. Answers a function that ends it.
+ *
+ * @throws {BrokerError} when there is no such endpoint, or no confirmation in time.
+ */
+export async function subscribe(options: WatchOptions): Promise<() => void> {
+  const abort = new AbortController();
+  const confirmed = Promise.withResolvers<void>();
+  const late = setTimeout(() => abort.abort(), options.timeoutMs);
+  try {
+    const body = await request(options, abort.signal);
+    const stream = new EventStream(options, body, abort, confirmed);
+    abort.signal.addEventListener("abort", () => confirmed.reject(new Error("no confirmation in time")));
+    await confirmed.promise;
+    return () => stream.close();
+  } catch (error) {
+    const timedOut = abort.signal.aborted;
+    abort.abort();
+    throw failure(error, {
+      verb: "watch",
+      origin: new URL(options.url).origin,
+      timeoutMs: options.timeoutMs,
+      timedOut,
+    });
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+async function request(options: WatchOptions, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+  options.onRequest();
+  const response = await fetch(`${options.url}/subscribe/${encodeURIComponent(options.channel)}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${options.token}`, accept: "text/event-stream" },
+    signal,
+  });
+  const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+  if (response.ok && isStream && response.body !== null) return response.body;
+  await response.body?.cancel();
+  const { origin } = new URL(options.url);
+  if (response.status === 401) throw refusedToken("watch", origin);
+  throw new BrokerError(
+    "redis",
+    "watch",
+    `Cannot watch: ${origin} has no subscriptions over HTTP (it answered ${response.status}); new work is found by polling`,
+  );
+}
+
+/** The longest line that is waited for; a wake-up has some thirty characters. */
+const MAX_LINE = 65_536;
+
+/** Reads the events, and makes sure that they could come. */
+class EventStream {
+  readonly #options: WatchOptions;
+  readonly #abort: AbortController;
+  readonly #confirmed: PromiseWithResolvers<void>;
+  #open = true;
+  #isConfirmed = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    options: WatchOptions,
+    body: ReadableStream<Uint8Array>,
+    abort: AbortController,
+    confirmed: PromiseWithResolvers<void>,
+  ) {
+    this.#options = options;
+    this.#abort = abort;
+    this.#confirmed = confirmed;
+    void this.#read(body);
+  }
+
+  close(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    clearTimeout(this.#timer);
+    this.#abort.abort();
+  }
+
+  #broke(why: string): void {
+    if (!this.#open) return;
+    this.close();
+    const error = new BrokerError("redis", "watch", `The subscription ended: ${why}`);
+    if (this.#isConfirmed) this.#options.onEnd(error);
+    else this.#confirmed.reject(error);
+  }
+
+  async #read(body: ReadableStream<Uint8Array>): Promise<void> {
+    const reader = body.getReader();
+    const decoder = new TextDecoder();
+    let text = "";
+    try {
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) return this.#broke("the server closed it");
+        this.#heard();
+        text += decoder.decode(value, { stream: true });
+        const lines = text.split("\n");
+        text = lines.pop() ?? "";
+        if (text.length > MAX_LINE) return this.#broke("a line was too long");
+        for (const line of lines) this.#line(line);
+      }
+    } catch {
+      this.#broke("the connection was lost");
+    } finally {
+      reader.cancel().catch(() => {});
+    }
+  }
+
+  #line(line: string): void {
+    if (!this.#open || !line.startsWith("data:")) return;
+    const data = line.slice(5).trimStart();
+    if (data.startsWith("subscribe,")) {
+      this.#isConfirmed = true;
+      this.#confirmed.resolve();
+    } else if (data.startsWith("message,") && !data.endsWith(`,${PING}`)) this.#options.onWake();
+  }
+
+  /** Any sign of life starts the silence anew. */
+  #heard(): void {
+    clearTimeout(this.#timer);
+    if (this.#open) this.#timer = setTimeout(() => this.#probe(), this.#options.silenceMs);
+  }
+
+  /** A half-open connection looks like a silent channel. What is published comes back through a live one. */
+  #probe(): void {
+    this.#timer = setTimeout(
+      () => this.#broke("it is silent, and does not hear itself"),
+      this.#options.timeoutMs,
+    );
+    // If it cannot be sent, the timer decides.
+    this.#options.ping().catch(() => {});
+  }
+}
