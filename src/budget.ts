@@ -97,9 +97,13 @@ function jobsByRequests(
   return Math.floor(left / spent.requestsPerJob) - spent.held;
 }
 
-/** Whether a job already taken may still be started. */
-export function mayStart(limits: BudgetLimits, reserve: BudgetReserve, spent: Spending): boolean {
-  const timeLeft = limits.maxMs - reserve.ms - spent.elapsedMs;
-  const requestsLeft = limits.maxRequests - reserve.requests - spent.requests;
-  return timeLeft > (spent.averageMs ?? 0) && requestsLeft >= (spent.requestsPerJob ?? 0);
+/** Why a job already taken may not be started any more; `undefined` when it may. */
+export function startRefused(
+  limits: BudgetLimits,
+  reserve: BudgetReserve,
+  spent: Spending,
+): BudgetEnd | undefined {
+  if (limits.maxMs - reserve.ms - spent.elapsedMs < (spent.averageMs ?? 0)) return "time";
+  if (limits.maxRequests - reserve.requests - spent.requests < (spent.requestsPerJob ?? 0)) return "requests";
+  return undefined;
 }

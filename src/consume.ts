@@ -600,13 +600,16 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   #applySettled(taken: readonly OutgoingVerdict[], results: readonly SettleResult[]): void {
     this.#outbox.answered(taken);
     let soonest = NEVER;
-    taken.forEach(({ held, verdict }, index) => {
+    for (const [index, { held, verdict }] of taken.entries()) {
       // What the broker took counts, even if we had given the lease up meanwhile.
-      if (results[index] !== "done") return this.#lose(held, true);
+      if (results[index] !== "done") {
+        this.#lose(held, true);
+        continue;
+      }
       this.#reports.settled(held, verdict.kind);
       this.#closeOne(held);
       if (verdict.kind === "retry") soonest = Math.min(soonest, verdict.delayMs);
-    });
+    }
     if (soonest !== NEVER && this.#phase === "running") this.#looks.expect(soonest);
   }
 

@@ -9,10 +9,10 @@ import {
   type BudgetEnd,
   type BudgetLimits,
   type BudgetReserve,
-  mayStart,
   reserveFor,
   roomFor,
   type Spending,
+  startRefused,
 } from "./budget.ts";
 import type { QueueLoop, RunLimiter } from "./consume.ts";
 import { Crew } from "./crew.ts";
@@ -182,7 +182,7 @@ class BoundedRun implements RunLimiter {
   }
 
   room(loop: QueueLoop, wanted: number): number {
-    if (this.#emptied.has(loop)) return 0;
+    if (this.#emptied.has(loop) || this.#spent.has(loop)) return 0;
     const { jobs, end } = roomFor(wanted, this.#limits, this.reserve, this.#spending(loop), 1);
     if (jobs < 1 && this.crew.quiet) {
       this.end ??= end;
@@ -192,7 +192,12 @@ class BoundedRun implements RunLimiter {
   }
 
   mayStart(loop: QueueLoop): boolean {
-    return mayStart(this.#limits, this.reserve, this.#spending(loop));
+    const end = startRefused(this.#limits, this.reserve, this.#spending(loop));
+    if (end === undefined) return true;
+    // Were it to claim again, it would take and give back the same jobs over and over.
+    this.end ??= end;
+    this.#spent.add(loop);
+    return false;
   }
 
   took(count: number): void {
