@@ -1,0 +1,88 @@
+/**
+ * Which broker a command uses: from a flag and the environment to a description of it. Pure.
+ *
+ * @module
+ */
+
+/** A broker, described. */
+export type BrokerSpec =
+  | { readonly kind: "memory" }
+  | { readonly kind: "sqlite"; readonly file: string }
+  | { readonly kind: "redis"; readonly url: string; readonly token: string };
+
+/** The broker when nothing names one. */
+export const DEFAULT_BROKER = "sqlite:eddy.sqlite";
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Chooses the broker: the flag, else `EDDY_BROKER`, else `UPSTASH_REDIS_REST_URL`, else {@linkcode DEFAULT_BROKER}. An empty variable counts as not set.
+ *
+ * @throws {RangeError} "Cannot use the broker …: … is …; …", with nothing of a URL's credentials in it.
+ */
+export function chooseBroker(flag: string | undefined, env: Env): BrokerSpec {
+  const upstashUrl = env.UPSTASH_REDIS_REST_URL || undefined;
+  const upstashToken = env.UPSTASH_REDIS_REST_TOKEN || undefined;
+  const eddyToken = env.EDDY_BROKER_TOKEN || undefined;
+  const named = flag ?? (env.EDDY_BROKER || undefined);
+  if (named === undefined && upstashUrl !== undefined) {
+    return overHttp(upstashUrl, upstashToken ?? eddyToken, "UPSTASH_REDIS_REST_TOKEN");
+  }
+  const text = named ?? DEFAULT_BROKER;
+  if (text === "memory:" || text === "memory") return { kind: "memory" };
+  if (text.startsWith("sqlite:")) {
+    const file = text.slice("sqlite:".length);
+    if (file === "") refuse("no file", "write sqlite:FILE");
+    return { kind: "sqlite", file };
+  }
+  if (/^https?:/i.test(text)) {
+    // Upstash's token goes to Upstash's URL only, however the broker was named.
+    const same = upstashUrl !== undefined && sameUrl(upstashUrl, text);
+    return overHttp(text, eddyToken ?? (same ? upstashToken : undefined), "EDDY_BROKER_TOKEN");
+  }
+  if (/^rediss?:/i.test(text)) {
+    refuse(
+      "a Redis address",
+      "Eddy speaks to Redis over HTTP: start `bun run redis-http` in front of it and name its URL",
+    );
+  }
+  refuse("of no known kind", "write sqlite:FILE, memory: or an https:// URL");
+}
+
+function overHttp(text: string, token: string | undefined, variable: string): BrokerSpec {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    refuse("a malformed URL", "write https://HOST or http://HOST:PORT");
+  }
+  if (url.username !== "" || url.password !== "") {
+    refuse("a URL with credentials in it", `put the token into ${variable} and leave it out of the URL`);
+  }
+  if (token === undefined) refuse("a URL without a token", `set ${variable}`);
+  return { kind: "redis", url: url.href.replace(/\/$/, ""), token };
+}
+
+function sameUrl(a: string, b: string): boolean {
+  try {
+    return new URL(a).href === new URL(b).href;
+  } catch {
+    return false;
+  }
+}
+
+/** A broker as it may be shown: without credentials, path or query. */
+export function describeBroker(spec: BrokerSpec): string {
+  switch (spec.kind) {
+    case "memory":
+      return "memory:";
+    case "sqlite":
+      return `sqlite:${spec.file}`;
+    case "redis":
+      return new URL(spec.url).origin;
+  }
+}
+
+function refuse(is: string, mend: string): never {
+  throw new RangeError(`Cannot use the broker: its name is ${is}; ${mend}`);
+}

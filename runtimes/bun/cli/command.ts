@@ -1,0 +1,65 @@
+/**
+ * What a command is, and the flags that several have.
+ *
+ * @module
+ */
+import type { Platform } from "../../../src/platform.ts";
+import type { Flags, FlagValues, ParsedArgs } from "./flags.ts";
+import type { Io } from "./io.ts";
+
+/** What a command is given to work with. */
+export interface Context {
+  readonly io: Io;
+  readonly platform: Platform;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+export interface Command<F extends Flags = Flags> {
+  readonly name: string;
+  /** What may stand after the name: `"QUEUE [BODY…]"`. */
+  readonly args: string;
+  /** One line for the list of commands. */
+  readonly summary: string;
+  /** The paragraphs of `--help` between usage and flags. */
+  readonly about: string;
+  readonly flags: F;
+  /** Runs it; answers the exit code. What it throws is told and becomes 2 (UsageError) or 1. */
+  run(context: Context, args: ParsedArgs<F>): Promise<number>;
+}
+
+/** Fixes the flags' types of a command. */
+export function defineCommand<const F extends Flags>(command: Command<F>): Command {
+  // A command is only ever run with what its own flags were parsed to.
+  return command as unknown as Command;
+}
+
+/** `--broker`. */
+export const BROKER_FLAG = {
+  kind: "text",
+  value: "BROKER",
+  help: "which broker; without it EDDY_BROKER, then UPSTASH_REDIS_REST_URL, then sqlite:eddy.sqlite",
+} as const;
+
+/** `--json`. */
+export const JSON_FLAG = {
+  kind: "switch",
+  help: "print JSON for programs instead of text for people",
+} as const;
+
+/** `--worker` of commands that only look at a worker's definition. */
+export const WORKER_FLAG = {
+  kind: "text",
+  value: "FILE",
+  help: "a module whose default export is a worker; its queues and schemas are then known",
+} as const;
+
+/** What every help says about brokers. */
+export const BROKER_HELP = `Brokers:
+  sqlite:FILE           an embedded queue in one file (the default: sqlite:eddy.sqlite in the current folder)
+  memory:               nothing is kept; for trying things out within one process
+  https://… http://…    Redis over HTTP (Upstash's REST protocol)
+Which broker: --broker, else EDDY_BROKER, else UPSTASH_REDIS_REST_URL, else sqlite:eddy.sqlite.
+Its token: EDDY_BROKER_TOKEN; for UPSTASH_REDIS_REST_URL it is UPSTASH_REDIS_REST_TOKEN, else EDDY_BROKER_TOKEN.
+A token is never sent to a URL that it was not set for, and belongs into the environment, never into the URL.`;
+
+export type { FlagValues };

@@ -1,0 +1,113 @@
+/**
+ * Help texts.
+ *
+ * @module
+ */
+import type { Command } from "./command.ts";
+import type { Flag } from "./flags.ts";
+
+/** The commands that package.json has a script for; the others are reached through `eddy`. */
+const SCRIPTS: ReadonlySet<string> = new Set(["worker", "enqueue", "drain", "stats", "demo"]);
+
+/** How people start a command. */
+export function invocation(command: string): string {
+  return SCRIPTS.has(command) ? `bun run ${command}` : `bun run eddy ${command}`;
+}
+
+const WIDTH = 100;
+
+/** `--help` of one command: every flag with its unit and default. */
+export function commandHelp(command: Command): string {
+  const flags: [string, string][] = Object.entries(command.flags).map(([name, flag]) => [
+    `--${name}${valueName(flag)}`,
+    flagHelp(flag),
+  ]);
+  flags.push(["--help", "print this"]);
+  const usage = `Usage: ${invocation(command.name)} ${command.args === "" ? "" : `${command.args} `}[flags]`;
+  return `${command.summary}\n\n${usage}\n\n${reflowed(command.about.trim())}\n\nFlags:\n${columns(flags)}`;
+}
+
+/** The list of commands. */
+export function overview(commands: readonly Command[]): string {
+  const lines = commands.map((command): [string, string] => [
+    `${command.name} ${command.args}`.trim(),
+    command.summary,
+  ]);
+  const scripts = [...SCRIPTS].join(", ");
+  return `Eddy, a queue worker for the edge.
+
+Usage: bun run eddy COMMAND [flags], or for ${scripts} just: bun run COMMAND [flags]
+
+Commands:
+${columns(lines)}
+
+Each command has --help. With npm: npm run eddy -- COMMAND [flags].`;
+}
+
+function valueName(flag: Flag): string {
+  switch (flag.kind) {
+    case "switch":
+      return "";
+    case "count":
+      return " N";
+    case "choice":
+      return ` ${flag.of.join("|")}`;
+    case "text":
+    case "list":
+      return ` ${flag.value}`;
+  }
+}
+
+function flagHelp(flag: Flag): string {
+  const parts = [flag.help];
+  if (flag.kind === "count") parts.push(`in ${flag.unit}`);
+  if (flag.kind === "list") parts.push("may be given several times");
+  if ("default" in flag && flag.default !== undefined) parts.push(`default ${flag.default}`);
+  return parts.join("; ");
+}
+
+function columns(rows: readonly (readonly [string, string])[]): string {
+  const left = Math.min(34, Math.max(...rows.map(([name]) => name.length)));
+  return rows
+    .map(([name, text]) => {
+      const lines = wrapped(text, WIDTH - left - 4);
+      const head = name.length > left ? `  ${name}\n${" ".repeat(left + 4)}` : `  ${name.padEnd(left)}  `;
+      return head + lines.join(`\n${" ".repeat(left + 4)}`);
+    })
+    .join("\n");
+}
+
+/** Fills the lines of each paragraph; lines that begin with spaces stay as they are. */
+function reflowed(text: string): string {
+  return text
+    .split("\n\n")
+    .map((paragraph) => {
+      const lines: string[] = [];
+      let open: string[] = [];
+      const close = () => {
+        if (open.length > 0) lines.push(...wrapped(open.join(" "), WIDTH));
+        open = [];
+      };
+      for (const line of paragraph.split("\n")) {
+        // A heading's colon and an indented line both end what is being filled.
+        if (line.startsWith(" ")) {
+          close();
+          lines.push(line);
+        } else open.push(line);
+        if (line.endsWith(":")) close();
+      }
+      close();
+      return lines.join("\n");
+    })
+    .join("\n\n");
+}
+
+function wrapped(text: string, width: number): string[] {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const line = lines.at(-1)!;
+    if (line !== "" && line.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = line === "" ? word : `${line} ${word}`;
+  }
+  return lines;
+}

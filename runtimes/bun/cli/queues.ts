@@ -1,0 +1,124 @@
+/**
+ * What commands that look at queues share: finding the queue, opening it, closing the broker.
+ *
+ * @module
+ */
+import { existsSync } from "node:fs";
+import { type Broker, type BrokerQueue, isQueueName } from "../../../src/broker.ts";
+import { resolveOptions } from "../../../src/options.ts";
+import { type QueueDefinition, queue } from "../../../src/queue.ts";
+import type { WorkerDefinition } from "../../../src/worker.ts";
+import { type BrokerSpec, chooseBroker, describeBroker } from "../broker_spec.ts";
+import { openBroker } from "../brokers.ts";
+import { loadWorker } from "../load_worker.ts";
+import type { Context } from "./command.ts";
+import { UsageError } from "./flags.ts";
+
+/** Calls `use` with the chosen broker and closes it afterwards. */
+export async function withBroker<T>(
+  context: Context,
+  flag: string | undefined,
+  use: (broker: Broker, spec: BrokerSpec) => Promise<T>,
+): Promise<T> {
+  const spec = chooseBroker(flag, context.env);
+  const broker = await openBroker(spec, context.platform);
+  try {
+    return await use(broker, spec);
+  } finally {
+    await broker.close();
+  }
+}
+
+/** The worker that `--worker` names; none without it. */
+export async function namedWorker(
+  file: string | undefined,
+  context: Context,
+): Promise<WorkerDefinition | undefined> {
+  return file === undefined ? undefined : (await loadWorker(file, context.env)).definition;
+}
+
+/**
+ * The definition of a queue by its name: the worker's, or one made up where no worker is known.
+ *
+ * @throws {UsageError} when the worker has no such queue, or the name is malformed.
+ */
+export function defineQueue(
+  name: string | undefined,
+  worker: WorkerDefinition | undefined,
+  codec: "json" | "text" = "json",
+): QueueDefinition {
+  if (name === undefined) throw new UsageError("Cannot tell which queue: QUEUE is missing; name it");
+  const known = worker?.queues.map((one) => one.handler.queue);
+  const found = known?.find((one) => one.name === name);
+  if (found !== undefined) return found;
+  if (known !== undefined) {
+    const names = known.map((one) => one.name).join(", ");
+    throw new UsageError(`Cannot find the queue: the worker has none of that name; use one of ${names}`);
+  }
+  if (!isQueueName(name)) {
+    throw new UsageError(
+      'Cannot find the queue: its name is malformed; use 1 to 100 of A-Z, a-z, 0-9, "_" and "-"',
+    );
+  }
+  return queue(name, { codec });
+}
+
+/** Opens a queue of the broker. */
+export async function openQueue(
+  broker: Broker,
+  definition: QueueDefinition,
+  worker?: WorkerDefinition,
+): Promise<BrokerQueue> {
+  const known = worker?.queues.find((one) => one.handler.queue === definition);
+  const settings = known?.options.settings ?? resolveOptions(definition.handle(() => {})).settings;
+  const opened = broker.queue(definition.name, settings);
+  await opened.open();
+  return opened;
+}
+
+/**
+ * For commands that only look: a mistyped file name must not read as an empty queue.
+ *
+ * @throws {UsageError} when the broker is a file that is not there.
+ */
+export function assertThere(spec: BrokerSpec): void {
+  if (spec.kind === "sqlite" && !existsSync(spec.file)) {
+    throw new UsageError(
+      `Cannot look into ${describeBroker(spec)}: there is no such file; name another with --broker, or enqueue a job first`,
+    );
+  }
+}
+
+/** A method that the broker may lack, bound to its queue. */
+export function offered<Args extends unknown[], Result>(
+  broker: Broker,
+  opened: BrokerQueue,
+  capability: string,
+  method: ((...args: Args) => Promise<Result>) | undefined,
+): (...args: Args) => Promise<Result> {
+  if (method !== undefined) return method.bind(opened);
+  throw new RangeError(`Cannot ${capability}: the ${broker.name} broker does not offer it`);
+}
+
+/**
+ * Opens the one queue that a command is about and calls `use` with it.
+ *
+ * @throws {UsageError} when there are more arguments than `QUEUE` and `most - 1` others.
+ */
+export async function withQueue<T>(
+  context: Context,
+  args: {
+    readonly flags: { readonly broker: string | undefined; readonly worker: string | undefined };
+    readonly positionals: readonly string[];
+  },
+  most: number,
+  use: (opened: BrokerQueue, broker: Broker) => Promise<T>,
+): Promise<T> {
+  if (args.positionals.length > most) throw new UsageError("Cannot read the arguments: there are too many");
+  const worker = await namedWorker(args.flags.worker, context);
+  const definition = defineQueue(args.positionals[0], worker);
+  return await withBroker(context, args.flags.broker, async (broker, spec) => {
+    assertThere(spec);
+    return await use(await openQueue(broker, definition, worker), broker);
+  });
+}

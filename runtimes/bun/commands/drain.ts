@@ -1,0 +1,105 @@
+/**
+ * `drain`: a bounded run.
+ *
+ * @module
+ */
+import { type DrainReport, drain } from "../../../src/drain.ts";
+import { BROKER_FLAG, BROKER_HELP, defineCommand, JSON_FLAG } from "../cli/command.ts";
+import { defineQueue, withBroker } from "../cli/queues.ts";
+import { EventLog } from "../event_log.ts";
+import { loadWorker } from "../load_worker.ts";
+import { printingLog } from "../log.ts";
+
+/** Exit code when the run ended with work left. */
+const WORK_LEFT = 3;
+
+export default defineCommand({
+  name: "drain",
+  args: "[FILE]",
+  summary: "Run jobs until the queues are empty or the budget is used up",
+  about: `Runs the worker of FILE (else ./worker.ts, else the example) until its queues are empty or a budget ends the run;
+then everything is settled, what was not started is given back, and a report is printed to standard output.
+Log lines go to standard error. SIGTERM or SIGINT ends the run gracefully, a second one at once.
+
+Exit code: 0 when the queues were emptied, 3 when the run ended with work left, 1 when it failed.
+
+${BROKER_HELP}`,
+  flags: {
+    broker: BROKER_FLAG,
+    queue: { kind: "list", value: "QUEUE", help: "drain only this queue of the worker" },
+    "max-ms": {
+      kind: "count",
+      unit: "milliseconds",
+      least: 1,
+      help: "how long the run may take; no limit without it",
+    },
+    "max-requests": {
+      kind: "count",
+      unit: "requests",
+      least: 1,
+      help: "how many HTTP requests it may make, to the broker and by job.fetch; no limit without it",
+    },
+    "max-jobs": {
+      kind: "count",
+      unit: "jobs",
+      least: 1,
+      help: "how many jobs it may run; no limit without it",
+    },
+    json: JSON_FLAG,
+    verbose: { kind: "switch", help: "log each job and claim too" },
+  },
+  async run(context, { flags, positionals }) {
+    const { io, platform } = context;
+    const { definition } = await loadWorker(positionals[0], context.env);
+    for (const name of flags.queue) defineQueue(name, definition);
+    const log = printingLog({
+      json: flags.json,
+      least: flags.verbose ? "debug" : "info",
+      print: (line) => io.err(line),
+      wallNow: () => platform.wallNow(),
+    });
+    const events = new EventLog(platform, log);
+    const stop = new AbortController();
+    const forget = platform.onStop(() => stop.abort());
+    try {
+      const report = await withBroker(context, flags.broker, (broker) =>
+        drain(definition, {
+          broker,
+          platform,
+          log,
+          on: events.listener,
+          signal: stop.signal,
+          budget: {
+            ...(flags["max-ms"] === undefined ? {} : { maxMs: flags["max-ms"] }),
+            ...(flags["max-requests"] === undefined ? {} : { maxRequests: flags["max-requests"] }),
+            ...(flags["max-jobs"] === undefined ? {} : { maxJobs: flags["max-jobs"] }),
+          },
+          ...(flags.queue.length === 0 ? {} : { queues: flags.queue }),
+        }),
+      );
+      events.close();
+      io.out(flags.json ? JSON.stringify(report) : readable(report));
+      return report.stopped === "empty" || report.left === 0 ? 0 : WORK_LEFT;
+    } finally {
+      events.close();
+      forget();
+    }
+  },
+});
+
+const WHY = {
+  empty: "the queues are empty",
+  time: "its time is used up",
+  requests: "its requests are used up",
+  jobs: "its jobs are used up",
+  signal: "it was told to stop",
+} as const;
+
+function readable(report: DrainReport): string {
+  const parts = (["acked", "retried", "dead", "released", "lost"] as const)
+    .filter((field) => report[field] > 0)
+    .map((field) => `${report[field]} ${field}`);
+  const detail = parts.length === 0 ? "" : ` (${parts.join(", ")})`;
+  const left = report.left === null ? "unknown" : String(report.left);
+  return `Drained ${report.jobs} jobs${detail} in ${Math.round(report.ms)} ms with ${report.requests} requests; ended because ${WHY[report.stopped]}; left: ${left}`;
+}

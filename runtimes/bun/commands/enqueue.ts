@@ -1,0 +1,214 @@
+/**
+ * `enqueue`: jobs from arguments or from NDJSON on standard input.
+ *
+ * @module
+ */
+import { isHeaderName, isHeaderValue, isJobId, type Priority } from "../../../src/broker.ts";
+import { whyUnfit } from "../../../src/http/check.ts";
+import { ingestLines } from "../../../src/http/ingest.ts";
+import { Producer } from "../../../src/producer.ts";
+import type { QueueDefinition } from "../../../src/queue.ts";
+import {
+  BROKER_FLAG,
+  BROKER_HELP,
+  type Context,
+  defineCommand,
+  JSON_FLAG,
+  WORKER_FLAG,
+} from "../cli/command.ts";
+import { UsageError } from "../cli/flags.ts";
+import { defineQueue, namedWorker, openQueue, withBroker } from "../cli/queues.ts";
+
+interface JobFlags {
+  readonly delayMs?: number;
+  readonly priority?: Priority;
+  readonly headers?: Record<string, string>;
+}
+
+export default defineCommand({
+  name: "enqueue",
+  args: "QUEUE [BODY…]",
+  summary: "Put jobs into a queue",
+  about: `Each BODY is one job. Without any, each line of standard input is one (NDJSON); a line that does not fit is named on standard
+error and left out, the rest goes on. Bodies arrive exactly as they stand. Standard output gets a summary.
+
+Exit code: 0 when everything was accepted, 1 when something was not, 2 when the command was called wrongly.
+
+${BROKER_HELP}`,
+  flags: {
+    broker: BROKER_FLAG,
+    worker: WORKER_FLAG,
+    codec: {
+      kind: "choice",
+      of: ["json", "text"],
+      help: "what a body must be; without --worker only, whose queues know; default json",
+    },
+    id: {
+      kind: "text",
+      value: "ID",
+      help: "the job's id: a second job of that id is left out; for one BODY only",
+    },
+    "delay-ms": {
+      kind: "count",
+      unit: "milliseconds",
+      least: 0,
+      help: "how long the job waits before it can be claimed; default 0",
+    },
+    priority: {
+      kind: "choice",
+      of: ["high", "normal", "low"],
+      default: "normal",
+      help: "which jobs go first",
+    },
+    header: { kind: "list", value: "NAME=VALUE", help: "a header that travels with the job" },
+    "max-body-bytes": {
+      kind: "count",
+      unit: "bytes",
+      least: 1,
+      default: 1_048_576,
+      help: "the largest body",
+    },
+    json: JSON_FLAG,
+  },
+  async run(context, { flags, positionals }) {
+    const [name, ...bodies] = positionals;
+    if (flags.worker !== undefined && flags.codec !== undefined) {
+      throw new UsageError(
+        "Cannot use --codec with --worker: the worker's queue says how its bodies are read; leave it out",
+      );
+    }
+    const worker = await namedWorker(flags.worker, context);
+    const definition = defineQueue(name, worker, flags.codec === "text" ? "text" : "json");
+    const job: JobFlags = {
+      ...(flags["delay-ms"] === undefined ? {} : { delayMs: flags["delay-ms"] }),
+      priority: flags.priority as Priority,
+      headers: readHeaders(flags.header),
+    };
+    if (flags.id !== undefined && !isJobId(flags.id)) {
+      throw new UsageError(
+        "Cannot use --id: it does not fit; use 1 to 200 printable ASCII characters without space and |",
+      );
+    }
+    if (flags.id !== undefined && bodies.length !== 1) {
+      throw new UsageError("Cannot use --id: one id names one job; give exactly one BODY");
+    }
+    if (bodies.length === 0 && context.io.stdinIsTerminal) {
+      throw new UsageError("Cannot enqueue: there is no BODY; give some, or NDJSON on standard input");
+    }
+    return await withBroker(context, flags.broker, async (broker, spec) => {
+      if (spec.kind === "memory") {
+        throw new UsageError(
+          "Cannot enqueue into memory:: the jobs would end with this command; name another broker",
+        );
+      }
+      const opened = await openQueue(broker, definition, worker);
+      const maxBodyBytes = Math.min(flags["max-body-bytes"], opened.limits.maxBodyBytes);
+      const producer = new Producer({ broker, platform: context.platform });
+      const source = { context, producer, definition, maxBodyBytes, job, json: flags.json };
+      return bodies.length > 0 ? await fromArguments(source, bodies, flags.id) : await fromInput(source);
+    });
+  },
+});
+
+interface Source {
+  readonly context: Context;
+  readonly producer: Producer;
+  readonly definition: QueueDefinition;
+  readonly maxBodyBytes: number;
+  readonly job: JobFlags;
+  readonly json: boolean;
+}
+
+async function fromArguments(
+  source: Source,
+  bodies: readonly string[],
+  id: string | undefined,
+): Promise<number> {
+  const { context, producer, definition, maxBodyBytes, job } = source;
+  const fit: string[] = [];
+  let rejected = 0;
+  for (const [i, body] of bodies.entries()) {
+    const tooLong = new TextEncoder().encode(body).byteLength > maxBodyBytes;
+    const why = tooLong
+      ? `The body is above the limit of ${maxBodyBytes} bytes`
+      : await whyUnfit(definition, body);
+    if (why === undefined) fit.push(body);
+    else {
+      rejected += 1;
+      context.io.err(`body ${i + 1}: ${why}`);
+    }
+  }
+  const named = id === undefined ? {} : { id };
+  const results = await producer.enqueueRaw(
+    definition,
+    fit.map((body) => ({ body, ...job, ...named })),
+  );
+  const duplicates = results.filter((result) => result.duplicate).length;
+  return summarise(
+    source,
+    results.length - duplicates,
+    duplicates,
+    rejected,
+    results.map((result) => result.id),
+  );
+}
+
+async function fromInput(source: Source): Promise<number> {
+  const { io } = source.context;
+  let accepted = 0;
+  let duplicates = 0;
+  let rejected = 0;
+  for await (const step of ingestLines(io.stdin(), { ...source, queue: source.definition })) {
+    for (const line of step.rejected) io.err(`line ${line.line}: ${line.reason}`);
+    rejected += step.rejected.length;
+    for (const line of step.accepted) {
+      if (line.duplicate) duplicates += 1;
+      else accepted += 1;
+    }
+    io.progress(`${accepted.toLocaleString("en")} accepted, ${rejected.toLocaleString("en")} rejected`);
+    if (step.failed !== undefined) {
+      const { error, uncertain, unsentFrom } = step.failed;
+      io.err(error.message);
+      if (uncertain.length > 0) {
+        io.err(
+          `Of the lines ${uncertain[0]} to ${uncertain.at(-1)} it is not known whether they are in the queue.`,
+        );
+      }
+      io.err(`Not sent: line ${unsentFrom} and all after it.`);
+      summarise(source, accepted, duplicates, rejected);
+      return 1;
+    }
+  }
+  return summarise(source, accepted, duplicates, rejected);
+}
+
+function summarise(
+  source: Source,
+  accepted: number,
+  duplicates: number,
+  rejected: number,
+  ids?: readonly string[],
+): number {
+  const { io } = source.context;
+  if (source.json)
+    io.out(JSON.stringify({ accepted, duplicates, rejected, ...(ids === undefined ? {} : { ids }) }));
+  else {
+    const twice = duplicates === 0 ? "" : `, ${duplicates} there already`;
+    io.out(`${source.definition.name}: ${accepted} accepted${twice}, ${rejected} rejected`);
+  }
+  return rejected > 0 ? 1 : 0;
+}
+
+function readHeaders(given: readonly string[]): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const pair of given) {
+    const at = pair.indexOf("=");
+    const name = pair.slice(0, Math.max(at, 0)).toLowerCase();
+    const value = pair.slice(at + 1);
+    if (!isHeaderName(name) || !isHeaderValue(value)) {
+      throw new UsageError("Cannot use --header: it does not fit; write NAME=VALUE in printable ASCII");
+    }
+    headers[name] = value;
+  }
+  return headers;
+}

@@ -1,0 +1,55 @@
+/**
+ * `stats`: how many jobs are where.
+ *
+ * @module
+ */
+import { BROKER_FLAG, BROKER_HELP, defineCommand, JSON_FLAG } from "../cli/command.ts";
+import { assertThere, defineQueue, offered, openQueue, withBroker } from "../cli/queues.ts";
+import { table } from "../cli/table.ts";
+import { loadWorker } from "../load_worker.ts";
+
+export default defineCommand({
+  name: "stats",
+  args: "[QUEUE…]",
+  summary: "Show the sizes of queues",
+  about: `Shows the queues named, else those of the worker (--worker, else ./worker.ts, else the example).
+Exit code: 0, or 1 when the broker failed.
+
+${BROKER_HELP}`,
+  flags: {
+    broker: BROKER_FLAG,
+    worker: { kind: "text", value: "FILE", help: "the worker whose queues are shown when none is named" },
+    json: JSON_FLAG,
+  },
+  async run(context, { flags, positionals }) {
+    const worker =
+      positionals.length > 0 && flags.worker === undefined
+        ? undefined
+        : (await loadWorker(flags.worker, context.env)).definition;
+    const names =
+      positionals.length > 0 ? positionals : (worker?.queues.map((one) => one.handler.queue.name) ?? []);
+    return await withBroker(context, flags.broker, async (broker, spec) => {
+      assertThere(spec);
+      const rows = [];
+      for (const name of names) {
+        const definition = defineQueue(name, worker);
+        const opened = await openQueue(broker, definition, worker);
+        rows.push({ queue: name, ...(await offered(broker, opened, "tell sizes", opened.sizes)()) });
+      }
+      if (flags.json) context.io.out(JSON.stringify(rows));
+      else {
+        const cells = rows.map((row) => [
+          row.queue,
+          row.ready,
+          row.delayed,
+          row.held,
+          row.dead,
+          row.paused ? "paused" : "",
+        ]);
+        for (const line of table(["queue", "ready", "delayed", "held", "dead", ""], cells))
+          context.io.out(line);
+      }
+      return 0;
+    });
+  },
+});
