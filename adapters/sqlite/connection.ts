@@ -1,5 +1,7 @@
 import { BrokerError } from "../../src/errors.ts";
+import { Remembered } from "../remembered.ts";
 import type { SqlDriver, SqlOpener } from "./driver.ts";
+import { REMEMBER_LEASE_MS } from "./leases.ts";
 import { prepareSchema } from "./schema.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import { brokerError } from "./trouble.ts";
@@ -11,6 +13,11 @@ interface Opened {
 
 /** One connection to a database: opened once for all queues, each verb one transaction, each error a `BrokerError`. */
 export class Connection {
+  /**
+   * Claims that got nothing, by queue and lease id. Copies of a claim come over the connection that sent it, so these need not
+   * be in the database, and an idle worker's claims write nothing.
+   */
+  readonly spentClaims = new Remembered<true>(REMEMBER_LEASE_MS);
   readonly #opener: SqlOpener;
   #opened: Opened | undefined;
   #opening: Promise<void> | undefined;

@@ -2,7 +2,7 @@ import type { RenewResult } from "../../src/broker.ts";
 import type { Tables } from "./statements.ts";
 
 /** How long an ended lease is remembered. */
-const REMEMBER_LEASE_MS = 60_000;
+export const REMEMBER_LEASE_MS = 60_000;
 /** A claim forgets up to so many leases whose time is over: more than it makes, so they cannot pile up. */
 const FORGET_PER_CLAIM = 8;
 

@@ -18,7 +18,6 @@ import type {
 } from "../../src/broker.ts";
 import { BrokerError } from "../../src/errors.ts";
 import { checkClaim, checkEnqueue, checkMemo, checkQueue } from "../checks.ts";
-import { Remembered } from "../remembered.ts";
 import { claimJobs } from "./claim.ts";
 import { wholeMs } from "./clock.ts";
 import type { Connection } from "./connection.ts";
@@ -33,8 +32,6 @@ import type { Watchers } from "./watcher.ts";
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
 /** `clear` and `redrive` work in transactions of so many rows: others come in between, and no verb waits for long. */
 const ROWS_PER_TRANSACTION = 2000;
-/** How long the id of a claim that got nothing is remembered. */
-const REMEMBER_SPENT_MS = 60_000;
 
 /** One queue of a database. Each verb is one transaction, an exchange included. */
 export class SqliteQueue implements BrokerQueue {
@@ -45,12 +42,6 @@ export class SqliteQueue implements BrokerQueue {
   readonly #wallNow: () => number;
   readonly #windowMs: number;
   #number: number | undefined;
-  /**
-   * Lease ids of claims that got nothing. Copies of a claim come from the connection that sent it, so they need not be in the
-   * database, and an idle worker's claims write nothing.
-   */
-  readonly #spent = new Remembered<true>(REMEMBER_SPENT_MS);
-
   constructor(
     name: string,
     settings: QueueSettings,
@@ -181,9 +172,10 @@ export class SqliteQueue implements BrokerQueue {
   }
 
   #claim(tables: Tables, request: ClaimRequest, now: number): ClaimReply {
-    const isSpent = this.#spent.get(request.leaseId, now) === true;
+    const key = `${this.name} ${request.leaseId}`;
+    const isSpent = this.#connection.spentClaims.get(key, now) === true;
     const reply = claimJobs(tables, request, now, this.#limits.leaseMs, isSpent);
-    if (reply.deliveries.length === 0) this.#spent.set(request.leaseId, true, now);
+    if (reply.deliveries.length === 0) this.#connection.spentClaims.set(key, true, now);
     return reply;
   }
 
