@@ -40,6 +40,8 @@ export interface EndTimes {
 
 export class Crew {
   readonly loops: readonly QueueLoop[];
+  /** The queues, open, in the order of the loops. */
+  readonly queues: readonly BrokerQueue[];
   readonly changes: Changes;
   readonly #platform: Platform;
   readonly #keeper: LeaseKeeper;
@@ -48,11 +50,13 @@ export class Crew {
     platform: Platform,
     keeper: LeaseKeeper,
     changes: Changes,
+    queues: readonly BrokerQueue[],
     loops: readonly QueueLoop[],
   ) {
     this.#platform = platform;
     this.#keeper = keeper;
     this.changes = changes;
+    this.queues = queues;
     this.loops = loops;
   }
 
@@ -71,7 +75,7 @@ export class Crew {
       (worker, index) =>
         new QueueLoop(loopDeps(deps, worker, opened[index] as BrokerQueue, keeper, gate, changes)),
     );
-    return new Crew(platform, keeper, changes, loops);
+    return new Crew(platform, keeper, changes, opened, loops);
   }
 
   /** Begins to consume. Resolves when each queue's watch has been tried. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Broker } from "./broker.ts";
+import type { Broker, BrokerQueue } from "./broker.ts";
 import {
   type BudgetEnd,
   type BudgetLimits,
@@ -234,8 +234,9 @@ class BoundedRun implements RunLimiter {
     if (this.requests + queues.length > this.#limits.maxRequests) return null;
     try {
       let left = 0;
-      for (const { handler, options } of queues) {
-        const queue = this.#broker.queue(handler.queue.name, options.settings);
+      // The run's own queues: others of the same names would have to be opened first, which may cost requests.
+      for (const [index, { options }] of queues.entries()) {
+        const queue = this.crew.queues[index] as BrokerQueue;
         const sizes = queue.sizes?.() ?? Promise.reject(new Error("no sizes"));
         const { ready, delayed, held } = await withDeadline(
           this.#platform,

@@ -21,7 +21,7 @@ export async function withBroker<T>(
   use: (broker: Broker, spec: BrokerSpec) => Promise<T>,
 ): Promise<T> {
   const spec = chooseBroker(flag, context.env);
-  const broker = await openBroker(spec, context.platform);
+  const broker = await openBroker(spec, context.platform, (text) => context.io.err(text));
   try {
     return await use(broker, spec);
   } finally {
