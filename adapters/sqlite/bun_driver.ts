@@ -9,9 +9,9 @@ import { statSync } from "node:fs";
 import { dirname } from "node:path";
 import {
   type SqlDriver,
-  type SqlOpener,
   SqlRefusal,
   type SqlRow,
+  type SqlSource,
   type SqlStatement,
   type SqlTrouble,
   SqlUnavailable,
@@ -38,11 +38,11 @@ export interface BunSqliteOptions {
 const CHECK_EVERY_MS = 1000;
 
 /**
- * What opens the file: as a WAL database, so that readers never wait and several processes may share it.
+ * The database in a file, as a WAL database, so that readers never wait and several processes may share it.
  *
  * @throws {TypeError} when `synchronous` or `busyTimeoutMs` is none of the allowed values, or the file is not a path.
  */
-export function bunSqlite(options: BunSqliteOptions): SqlOpener {
+export function bunSqlite(options: BunSqliteOptions): SqlSource {
   const { file, synchronous = "full", busyTimeoutMs = 2000 } = options;
   if (typeof file !== "string" || file === "" || file === ":memory:" || file.startsWith("file:")) {
     throw new TypeError(
@@ -55,7 +55,11 @@ export function bunSqlite(options: BunSqliteOptions): SqlOpener {
   if (!Number.isInteger(busyTimeoutMs) || busyTimeoutMs < 0) {
     throw new TypeError(`Cannot use SQLite: busyTimeoutMs is ${busyTimeoutMs}; it must be an integer from 0`);
   }
-  return () => open(file, synchronous, busyTimeoutMs);
+  return {
+    where: file,
+    open: () => open(file, synchronous, busyTimeoutMs),
+    trouble: troubleOf,
+  };
 }
 
 async function open(file: string, synchronous: string, busyTimeoutMs: number): Promise<SqlDriver> {
@@ -114,7 +118,6 @@ async function useWal(db: Database, file: string, busyTimeoutMs: number): Promis
 }
 
 class BunDriver implements SqlDriver {
-  readonly where: string;
   readonly maxValueBytes = 1_000_000_000;
   readonly #db: Database;
   readonly #statements: Statement[] = [];
@@ -122,13 +125,14 @@ class BunDriver implements SqlDriver {
   readonly #commit: Statement;
   readonly #rollback: Statement;
   readonly #dataVersion: Statement<{ data_version: number }, []>;
+  readonly #file: string;
   readonly #identity: string;
   #checkedAt: number;
   #isClosed = false;
 
   constructor(db: Database, file: string) {
     this.#db = db;
-    this.where = file;
+    this.#file = file;
     this.#begin = this.#keep(db.prepare("BEGIN IMMEDIATE"));
     this.#commit = this.#keep(db.prepare("COMMIT"));
     this.#rollback = this.#keep(db.prepare("ROLLBACK"));
@@ -167,16 +171,12 @@ class BunDriver implements SqlDriver {
   check(): void {
     const now = performance.now();
     if (now - this.#checkedAt < CHECK_EVERY_MS) return;
-    if (identityOf(this.where) !== this.#identity) {
+    if (identityOf(this.#file) !== this.#identity) {
       throw new SqlRefusal(
         "the file was removed or replaced while it was open; stop every worker, bring the file back or begin with a new one, and start again",
       );
     }
     this.#checkedAt = now;
-  }
-
-  trouble(error: unknown): SqlTrouble {
-    return this.#isClosed ? "closed" : troubleOf(error);
   }
 
   close(): void {

@@ -1,6 +1,6 @@
 import { BrokerError } from "../../src/errors.ts";
 import { Remembered } from "../remembered.ts";
-import type { SqlDriver, SqlOpener } from "./driver.ts";
+import type { SqlDriver, SqlSource } from "./driver.ts";
 import { REMEMBER_LEASE_MS } from "./leases.ts";
 import { prepareSchema } from "./schema.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
@@ -18,13 +18,13 @@ export class Connection {
    * be in the database, and an idle worker's claims write nothing.
    */
   readonly spentClaims = new Remembered<true>(REMEMBER_LEASE_MS);
-  readonly #opener: SqlOpener;
+  readonly #source: SqlSource;
   #opened: Opened | undefined;
   #opening: Promise<void> | undefined;
   #isClosed = false;
 
-  constructor(opener: SqlOpener) {
-    this.#opener = opener;
+  constructor(source: SqlSource) {
+    this.#source = source;
   }
 
   get isClosed(): boolean {
@@ -44,13 +44,12 @@ export class Connection {
     this.#refuseClosed("open");
     let driver: SqlDriver | undefined;
     try {
-      driver = await this.#opener();
+      driver = await this.#source.open();
       prepareSchema(driver);
       this.#opened = { driver, sql: prepareStatements(driver) };
     } catch (error) {
-      const failed = brokerError("open", driver?.where ?? "the database", error, driver);
       driver?.close();
-      throw failed;
+      throw brokerError("open", this.#source, error);
     }
     if (this.#isClosed) {
       this.#drop();
@@ -99,7 +98,7 @@ export class Connection {
       opened.driver.check?.();
       return fn(opened);
     } catch (error) {
-      throw brokerError(verb, opened.driver.where, error, opened.driver);
+      throw brokerError(verb, this.#source, error);
     }
   }
 

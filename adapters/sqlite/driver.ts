@@ -21,16 +21,23 @@ export interface SqlStatement {
 }
 
 /**
- * What went wrong, as far as the adapter treats it differently:
- * `busy` another process holds the file; `full` no space; `io` reading or writing failed; `closed` the connection is gone;
- * `readonly`, `corrupt`, `notadb` the file cannot serve; `other` all the rest.
+ * What went wrong, as far as the adapter treats it differently: `busy` another process holds the database; `full` no
+ * space; `io` reading or writing failed; `readonly`, `corrupt`, `notadb` it cannot serve; `other` all the rest.
  */
-export type SqlTrouble = "busy" | "full" | "io" | "closed" | "readonly" | "corrupt" | "notadb" | "other";
+export type SqlTrouble = "busy" | "full" | "io" | "readonly" | "corrupt" | "notadb" | "other";
+
+/** A database that can be opened: what a runtime's driver module makes of its options. Making one does no I/O. */
+export interface SqlSource {
+  /** Names the database in messages: its file. */
+  readonly where: string;
+  /** Opens a connection. Rejects with an error that `trouble` can tell, a {@linkcode SqlRefusal} or a {@linkcode SqlUnavailable}. */
+  open(): Promise<SqlDriver>;
+  /** Tells an error of this runtime's SQLite. */
+  trouble(error: unknown): SqlTrouble;
+}
 
 /** One open connection to a database. */
 export interface SqlDriver {
-  /** Names the database in messages: its file. */
-  readonly where: string;
   /** The largest text or blob it keeps, in bytes. */
   readonly maxValueBytes: number;
   /** Runs one or more statements without parameters or results. */
@@ -48,21 +55,16 @@ export interface SqlDriver {
    * is called before each verb.
    */
   check?(): void;
-  /** Tells one of its own errors. */
-  trouble(error: unknown): SqlTrouble;
   /** May be called twice. */
   close(): void;
 }
-
-/** Opens a connection. Rejects with what `trouble` could tell, or with a {@linkcode SqlRefusal}. */
-export type SqlOpener = () => Promise<SqlDriver>;
 
 /** Thrown by a driver when the database must not be used as it is: the message says why and what to do. Final. */
 export class SqlRefusal extends Error {
   override name = "SqlRefusal";
 }
 
-/** Thrown by an opener when the database cannot be had now: the message says why. May be tried again. */
+/** Thrown by a driver when the database cannot be had now: the message says why. May be tried again. */
 export class SqlUnavailable extends Error {
   override name = "SqlUnavailable";
 }

@@ -7,7 +7,7 @@
  * import { SqliteBroker } from "eddy/adapters/sqlite";
  * import { bunSqlite } from "eddy/adapters/sqlite/bun";
  *
- * const broker = new SqliteBroker({ driver: bunSqlite({ file: "eddy.db" }) });
+ * const broker = new SqliteBroker({ database: bunSqlite({ file: "eddy.db" }) });
  * ```
  *
  * ## Layout
@@ -50,15 +50,15 @@
 
 import type { Broker, BrokerQueue, Capability, QueueSettings } from "../../src/broker.ts";
 import { Connection } from "./connection.ts";
-import type { SqlOpener } from "./driver.ts";
+import type { SqlSource } from "./driver.ts";
 import { SqliteQueue } from "./queue.ts";
 import { Watchers } from "./watcher.ts";
 
 export {
   type SqlDriver,
-  type SqlOpener,
   SqlRefusal,
   type SqlRow,
+  type SqlSource,
   type SqlStatement,
   type SqlTrouble,
   SqlUnavailable,
@@ -66,8 +66,8 @@ export {
 } from "./driver.ts";
 
 export interface SqliteBrokerOptions {
-  /** Opens the database: `bunSqlite({ file })`, for one. Called once, by the first `open()` of a queue. */
-  readonly driver: SqlOpener;
+  /** The database: `bunSqlite({ file })`, for one. Opened by the first `open()` of a queue. */
+  readonly database: SqlSource;
   /**
    * Unix milliseconds: the broker's clock, which decides leases, delays and windows. `Date.now` by default. All processes on one
    * file must go by the same clock.
@@ -101,7 +101,7 @@ export class SqliteBroker implements Broker {
   readonly #wallNow: () => number;
 
   constructor(options: SqliteBrokerOptions) {
-    this.#connection = new Connection(options.driver);
+    this.#connection = new Connection(options.database);
     this.#watchers = new Watchers(this.#connection);
     this.#wallNow = options.wallNow ?? Date.now;
   }

@@ -1,12 +1,11 @@
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
-import { type SqlDriver, SqlRefusal, type SqlTrouble, SqlUnavailable } from "./driver.ts";
+import { SqlRefusal, type SqlSource, type SqlTrouble, SqlUnavailable } from "./driver.ts";
 
 /** What each trouble means for who reads the message, and what to do about it. */
 const SENTENCES: Readonly<Record<SqlTrouble, string>> = {
   busy: "another process holds the database in a transaction for longer than busyTimeoutMs; it is tried again",
   full: "the disk is full or the database may not grow; make room, nothing was changed",
   io: "reading or writing the file failed; look at the disk, nothing was changed",
-  closed: "the connection is closed; open a new broker",
   readonly: "the file may only be read; give this process the right to write the file and its folder",
   corrupt:
     "the file is damaged; stop every worker and restore it, or save what can be read with sqlite3's .recover",
@@ -21,14 +20,15 @@ const FINAL: ReadonlySet<SqlTrouble> = new Set<SqlTrouble>(["readonly", "corrupt
  * A driver's error as the port wants it. Its text names the verb, the file and the mend; the bound values (bodies among
  * them) are in none of SQLite's own texts, and those go along as `cause` only.
  */
-export function brokerError(verb: string, where: string, error: unknown, driver?: SqlDriver): BrokerError {
+export function brokerError(verb: string, source: SqlSource, error: unknown): BrokerError {
+  const { where } = source;
   if (error instanceof BrokerError) return error;
   if (error instanceof SqlRefusal)
     return new BrokerRefusedError("sqlite", verb, said(verb, where, error.message));
   if (error instanceof SqlUnavailable) {
     return new BrokerError("sqlite", verb, said(verb, where, error.message), { cause: error.cause });
   }
-  const trouble = driver?.trouble(error) ?? "other";
+  const trouble = source.trouble(error);
   const code = (error as { code?: unknown } | null)?.code;
   const known = trouble === "other" && typeof code === "string" ? ` (${code})` : "";
   const kind = FINAL.has(trouble) ? BrokerRefusedError : BrokerError;
@@ -36,5 +36,5 @@ export function brokerError(verb: string, where: string, error: unknown, driver?
 }
 
 function said(verb: string, where: string, why: string): string {
-  return `Cannot ${verb} on ${where}: ${why}`;
+  return `Cannot ${verb === "open" ? "open" : `${verb} on`} ${where}: ${why}`;
 }

@@ -17,7 +17,7 @@ import { type Choice, type Step, step } from "../support/conformance_random.ts";
 const folder = mkdtempSync(join(tmpdir(), "eddy-agreement-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const driver = bunSqlite({ file: join(folder, "jobs.db"), synchronous: "normal" });
+const database = bunSqlite({ file: join(folder, "jobs.db"), synchronous: "normal" });
 let serial = 0;
 
 /** One of the two brokers: two connections with leases of different length, and every delivery it ever gave. */
@@ -129,8 +129,8 @@ function comparable(answer: unknown): unknown {
 async function agree(steps: readonly Step[]): Promise<void> {
   let nowMs = 1_700_000_000_000;
   const memory = new MemoryBroker({ now: () => nowMs });
-  const sqlite = new SqliteBroker({ driver, wallNow: () => nowMs });
-  const otherSqlite = new SqliteBroker({ driver, wallNow: () => nowMs });
+  const sqlite = new SqliteBroker({ database, wallNow: () => nowMs });
+  const otherSqlite = new SqliteBroker({ database, wallNow: () => nowMs });
   serial += 1;
   const name = `agreement-${serial}`;
   const settings = (leaseMs: number): QueueSettings => ({

@@ -14,9 +14,9 @@ const harness: Harness = {
     const folder = mkdtempSync(join(tmpdir(), "eddy-conformance-"));
     let nowMs = 1_700_000_000_000;
     // "normal": the file is thrown away, so waiting for the disk would prove nothing.
-    const driver = bunSqlite({ file: join(folder, "jobs.db"), synchronous: "normal" });
+    const database = bunSqlite({ file: join(folder, "jobs.db"), synchronous: "normal" });
     return {
-      connect: () => new SqliteBroker({ driver, wallNow: () => nowMs }),
+      connect: () => new SqliteBroker({ database, wallNow: () => nowMs }),
       async passMs(ms) {
         nowMs += ms;
       },
