@@ -48,5 +48,5 @@ export function baseline(before: number, signs: Signs): number {
 
 /** Said when the generation that was seen is not there any more. */
 export const VANISHED =
-  "the queue's keys vanished or were replaced (a flush, an eviction, or a deleted key): jobs may be lost; " +
+  "the queue's keys vanished or were replaced (a flush, an eviction, a restart without persistence): jobs may be lost; " +
   "look for the cause, then restart to go on with what is there";

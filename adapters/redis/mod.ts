@@ -2,6 +2,40 @@
  * The Redis broker: a queue in any Redis from 6.2 on that is reached over HTTP (Upstash's REST protocol), so it works wherever `fetch`
  * does.
  *
+ * **Layout.** All keys of a queue share one hash tag, so a cluster keeps them in one place. For the queue `emails` and the
+ * prefix `eddy` each begins with `eddy:{emails}:`, and then
+ *
+ * | key | type | holds |
+ * | --- | --- | --- |
+ * | `queue` | hash | `generation` (a mark that vanishes with the data), `place` (a counter), `paused`, `memo`, `passed:1` and `passed:2` (how often normal and low jobs were passed over) |
+ * | `ready:0` `ready:1` `ready:2` | lists | records of ready jobs: high, normal, low |
+ * | `returned` | sorted set | records that were handed out and came back, by level and place; they go before those of the lists |
+ * | `delayed` | sorted set | records by due time |
+ * | `inbox` | list | raw bodies from other producers |
+ * | `lease:ID` | list, then string | first how many deliveries are open, then their records; once it is over, for 60 s, which were lost |
+ * | `leases` | sorted set | lease ids by deadline |
+ * | `dead`, `dead:order`, `dead:ids` | hash, sorted sets | dead letters, their order, and where to find an id |
+ * | `id:ID`, `request:ID`, `part:ID:N` | strings, list | ids and enqueues that are remembered for the dedupe window; parts of a large enqueue |
+ *
+ * and the channel `wake` is published to. A record is a job with its body, in one string (`scripts/common.ts`), so it moves
+ * from place to place as it is, and a batch is one `LPOP` and one `RPUSH`, however large.
+ *
+ * **Cost.** `claim`, `settle`, `renew` and `exchange` are one script. An exchange that acks a whole batch and claims the next
+ * runs 16 commands within one EVALSHA, whatever the batch's size and the backlog's. Settling part of a lease takes two more a
+ * delivery. Each verb is one request, two when the server has forgotten the script.
+ *
+ * **Other producers.** Any client in any language enqueues with one command, the body as it is:
+ * `RPUSH eddy:{emails}:inbox BODY`. Idle workers find it when they next look, or at once after
+ * `PUBLISH eddy:{emails}:wake 1`. Such jobs have normal priority, no headers, and ids that begin with `inbox:`.
+ *
+ * **Guards.** `open` refuses a Redis that may evict keys. Once a handle has seen the queue's generation, it stops with a
+ * `BrokerRefusedError` when it finds that gone or changed: a flush or an eviction took jobs along. That handle then serves nothing any more, and
+ * never founds the queue anew; that is left to whoever opens it next, after somebody has looked. A producer that never opened the queue has seen
+ * nothing: its first enqueue adopts the generation that is there, or founds one, and binds it likewise. A `clear` keeps the generation. A full
+ * Redis refuses to enqueue, and can still be worked empty.
+ *
+ * Not kept: the error of a retry (a dead letter's is).
+ *
  * @module
  */
 import type { Broker, BrokerQueue, Capability, QueueSettings } from "../../src/broker.ts";

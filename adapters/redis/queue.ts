@@ -232,8 +232,7 @@ export class RedisQueue implements BrokerQueue {
       return { settled: [], renewed: [] };
     }
     const plan = planSettlements(settle);
-    const verify =
-      claim !== undefined && performance.now() - this.#verifiedAt >= this.#connection.options.verifyEveryMs;
+    const verify = performance.now() - this.#verifiedAt >= this.#connection.options.verifyEveryMs;
     const reply = await this.#run(verb, EXCHANGE, [
       String(this.limits.leaseMs),
       remember === undefined ? "" : `=${remember}`,
@@ -241,7 +240,7 @@ export class RedisQueue implements BrokerQueue {
       String(renew.length),
       ...renew,
       claim?.recall === true ? "1" : "0",
-      verify ? "1" : "0",
+      claim !== undefined && verify ? "1" : "0",
       String(claim?.max ?? 0),
       claim?.leaseId ?? "",
     ]);
@@ -255,12 +254,8 @@ export class RedisQueue implements BrokerQueue {
     ) {
       throw strange(verb, this.#client.origin);
     }
-    if (verify) {
-      this.#verifiedAt = performance.now();
-      const signs = readSigns(String(stats), String(memory));
-      this.#judge(verb, signs);
-      this.#evictedBefore = baseline(this.#evictedBefore, signs);
-    }
+    if (claim !== undefined && verify)
+      await this.#verify(verb, readSigns(String(stats), String(memory)), claim);
     return {
       settled,
       renewed: renew.map((_id, at) => (renewals[at] === "h" ? "held" : "lost")),
@@ -325,13 +320,26 @@ export class RedisQueue implements BrokerQueue {
     );
   }
 
+  /** Judges what came with a claim. When it objects, what was claimed is given back first: nobody will run it here. */
+  async #verify(verb: string, signs: Signs, claim: ClaimRequest): Promise<void> {
+    this.#verifiedAt = performance.now();
+    try {
+      this.#judge(verb, signs);
+    } catch (objected) {
+      // If it does not get through, the lease runs out instead.
+      await this.#run("abandon", ABANDON, [claim.leaseId]).catch(() => {});
+      throw objected;
+    }
+    this.#evictedBefore = baseline(this.#evictedBefore, signs);
+  }
+
   /** Where a script may not read INFO, the commands may: each is refused to some. */
   async #askPolicy(): Promise<string | undefined> {
     try {
       const answer = await this.#client.command("open", ["CONFIG", "GET", "maxmemory-policy"]);
       if (Array.isArray(answer) && typeof answer[1] === "string") return answer[1];
-    } catch (error) {
-      if (error instanceof BrokerRefusedError === false && !(error instanceof BrokerError)) throw error;
+    } catch {
+      // Refused here as well. The guard says so.
     }
     return undefined;
   }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { NewJob, Priority, RawBody } from "../../src/broker.ts";
+import { isJobId, type NewJob, type Priority, type RawBody } from "../../src/broker.ts";
 import { asText, fromBase64, fromEscaped, toBase64 } from "./bytes.ts";
 
 const PRIORITIES: readonly Priority[] = ["high", "normal", "low"];
@@ -65,7 +65,9 @@ export function readRecord(record: string): ReadRecord {
     record[c + 2] === "|" &&
     record[c + 4] === "|" &&
     record[c + 6] === "|";
-  if (!fits || priority === undefined || !(place >= 0 && enqueuedAt >= 0 && attempts >= 0)) {
+  const id = record.slice(c + 7, d);
+  const counts = place >= 0 && enqueuedAt >= 0 && attempts >= 0;
+  if (!fits || !counts || priority === undefined || !isJobId(id)) {
     return malformed(record, "the stored record is malformed");
   }
   const head = {
@@ -74,14 +76,14 @@ export function readRecord(record: string): ReadRecord {
     attempts,
     suspect: record.charCodeAt(c + 1) === 49,
     priority,
-    id: record.slice(c + 7, d),
+    id,
   };
   const text = record.slice(end + 1);
   const encoding = record[c + 5] as string;
   let headers = NO_HEADERS;
   let body: RawBody;
   try {
-    if (end > d + 1) headers = JSON.parse(record.slice(d + 1, end)) as Record<string, string>;
+    if (end > d + 1) headers = readHeaders(record.slice(d + 1, end));
     body = decode(encoding, text);
   } catch {
     return {
@@ -95,6 +97,12 @@ export function readRecord(record: string): ReadRecord {
     return { ...head, headers, body, broken: "the stored record was malformed" };
   }
   return { ...head, headers, body };
+}
+
+function readHeaders(json: string): Record<string, string> {
+  const parsed: unknown = JSON.parse(json);
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw new Error("no headers");
+  return parsed as Record<string, string>;
 }
 
 function decode(encoding: string, text: string): RawBody {

@@ -28,8 +28,14 @@ return {'ok'}
 export const ENQUEUE = `${COMMON}
 local founding, request, window, parts = arg(), arg(), arg(), tonumber(arg())
 local request_key = PREFIX .. 'request:' .. request
+local function drop_parts()
+  for part = 1, parts do call('UNLINK', PREFIX .. 'part:' .. request .. ':' .. part) end
+end
 local before = call('GET', request_key)
-if before then return {'ok', state[1] or '', before} end
+if before then
+  drop_parts()
+  return {'ok', state[1] or '', before}
+end
 if not state[1] then
   call('HSET', QUEUE, 'generation', founding)
   state[1] = founding
@@ -73,7 +79,7 @@ for i = 1, #jobs, 2 do
 end
 for level, list in pairs(lists) do send('RPUSH', ready(level), list) end
 send('ZADD', DELAYED, later)
-for part = 1, parts do call('UNLINK', PREFIX .. 'part:' .. request .. ':' .. part) end
+drop_parts()
 local answer = duplicates > 0 and table.concat(digits) or ''
 call('SET', request_key, answer, 'PX', window)
 if duplicates < #digits then call('PUBLISH', PREFIX .. 'wake', '1') end

@@ -1,0 +1,200 @@
+/** What comes from elsewhere: producers with one plain command, and records that are none. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { BrokerQueue } from "../../src/broker.ts";
+import { isJobId } from "../../src/broker.ts";
+import {
+  ACK,
+  bytes,
+  drain,
+  ids,
+  idsOf,
+  job,
+  put,
+  RELEASE,
+  RETRY,
+  settle,
+  take,
+} from "../support/conformance_steps.ts";
+import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
+
+const SETTINGS = { leaseMs: 300, requestTimeoutMs: 10_000, dedupeWindowMs: 60_000 };
+
+let redis: RedisOverHttp;
+beforeAll(async () => {
+  redis = await startRedisOverHttp();
+});
+afterAll(async () => {
+  await redis.stop();
+});
+
+let serial = 0;
+async function fresh(): Promise<BrokerQueue> {
+  serial += 1;
+  const queue = redis.connect().queue(`produced-${serial}`, SETTINGS);
+  await queue.open();
+  return queue;
+}
+const push = (queue: BrokerQueue, key: string, ...values: (string | Uint8Array)[]) =>
+  redis.server.command("RPUSH", `eddy:{${queue.name}}:${key}`, ...values);
+
+test("one RPUSH enqueues; the bodies come exactly, in order, each with an id of its own", async () => {
+  const queue = await fresh();
+  const before = Date.now();
+  await push(queue, "inbox", "first", '{"n":9007199254740993}');
+  await push(queue, "inbox", "");
+  expect(await queue.sizes!()).toMatchObject({ ready: 3 });
+  const deliveries = await take(queue);
+  expect(deliveries.map((one) => one.body)).toEqual(["first", '{"n":9007199254740993}', ""]);
+  expect(new Set(ids(deliveries)).size).toBe(3);
+  for (const one of deliveries) {
+    expect(isJobId(one.id)).toBe(true);
+    expect(one).toMatchObject({ attempt: 1, suspect: false, priority: "normal", headers: {} });
+    expect(one.enqueuedAt).toBeGreaterThanOrEqual(before - 1000);
+    expect(one.broken).toBeUndefined();
+  }
+  expect(await settle(queue, deliveries, ACK)).toEqual(["done", "done", "done"]);
+});
+
+test("any bytes come exactly, again after a retry, and as a dead letter", async () => {
+  const queue = await fresh();
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.uint8Array({ maxLength: 60 }), { minLength: 1, maxLength: 8 }),
+      async (bodies) => {
+        await push(queue, "inbox", ...bodies);
+        const first = await take(queue);
+        expect(first.map((one) => bytes(one.body))).toEqual(bodies);
+        await settle(queue, first, RETRY);
+        const second = await take(queue);
+        expect(second.map((one) => bytes(one.body))).toEqual(bodies);
+        await settle(queue, second, { kind: "dead", error: "no" });
+        expect((await queue.peek!("dead", 100)).map((one) => bytes(one.body))).toEqual(bodies);
+        await queue.clear!(["dead"]);
+      },
+    ),
+    { numRuns: 40 },
+  );
+});
+
+test("texts in every script, and what merely looks like one", async () => {
+  const queue = await fresh();
+  const bodies = [
+    ...["ß", "€uro", "\u{1F680}", "\u{10FFFF}", "\uFEFFx", "\uD7FF\uE000", "a\u0000b", "%41%"].map((text) =>
+      Buffer.from(text),
+    ),
+    ...[
+      [0xc0, 0x80],
+      [0xe0, 0x80, 0x80],
+      [0xed, 0xa0, 0x80],
+      [0xf0, 0x80, 0x80, 0x80],
+      [0xf4, 0x90, 0x80, 0x80],
+      [0xf5],
+      [0xe2, 0x82],
+    ].map((list) => Buffer.from(list)),
+  ].map((buffer) => new Uint8Array(buffer));
+  await push(queue, "inbox", ...bodies);
+  expect((await queue.peek!("ready", 100)).map((one) => bytes(one.body))).toEqual(bodies);
+  const deliveries = await take(queue);
+  expect(deliveries.map((one) => bytes(one.body))).toEqual(bodies);
+  // What is UTF-8 stays a text; the rest comes as bytes.
+  expect(deliveries.map((one) => typeof one.body === "string")).toEqual(bodies.map((_, n) => n < 8));
+});
+
+test("a backlog in the inbox is worked off in order beside what is enqueued", async () => {
+  const queue = await fresh();
+  await push(queue, "inbox", ...idsOf("x", 350));
+  await put(queue, "enqueued", job("urgent", { priority: "high" }));
+  const bodies = (await drain(queue)).map((one) => one.body);
+  expect(bodies[0]).toBe("urgent");
+  expect(bodies.length).toBe(352);
+  expect(bodies.filter((body) => String(body).startsWith("x"))).toEqual(idsOf("x", 350));
+});
+
+test("a producer that publishes wakes a worker at once", async () => {
+  const queue = await fresh();
+  const woken = Promise.withResolvers<void>();
+  const watch = await queue.watch!(woken.resolve, woken.reject);
+  await push(queue, "inbox", "a");
+  await redis.server.command("PUBLISH", `eddy:{${queue.name}}:wake`, "1");
+  await woken.promise;
+  expect((await take(queue))[0]?.body).toBe("a");
+  await watch.close();
+});
+
+test("a record that is none is delivered as broken and takes nothing with it", async () => {
+  const queue = await fresh();
+  await put(queue, "a");
+  await push(queue, "ready:1", "garbage", "garbage", Uint8Array.of(0xff, 0xfe, 1), "5|x|y|z");
+  await put(queue, "b");
+  const deliveries = await take(queue);
+  expect(deliveries.map((one) => one.broken !== undefined)).toEqual([false, true, true, true, true, false]);
+  expect(deliveries.every((one) => isJobId(one.id))).toBe(true);
+  expect(new Set(ids(deliveries)).size).toBe(6);
+  const broken = deliveries.filter((one) => one.broken !== undefined);
+  expect(broken[0]?.body).toBe("garbage");
+  expect(
+    await settle(
+      queue,
+      deliveries.filter((one) => one.broken === undefined),
+      ACK,
+    ),
+  ).toEqual(["done", "done"]);
+  expect(await settle(queue, broken, { kind: "dead", error: "malformed" })).toEqual([
+    "done",
+    "done",
+    "done",
+    "done",
+  ]);
+  const dead = await queue.peek!("dead", 10);
+  expect(ids(dead)).toEqual(ids(broken));
+  expect(dead.map((one) => bytes(one.body))).toEqual([
+    bytes("garbage"),
+    bytes("garbage"),
+    Uint8Array.of(0xff, 0xfe, 1),
+    bytes("5|x|y|z"),
+  ]);
+  // What was malformed stays so: a redrive does not make a job of it.
+  expect(await queue.redrive!({ ids: [broken[2]!.id], limit: 9 })).toBe(1);
+  const [again] = await take(queue);
+  expect(again?.broken).toBeString();
+  expect(bytes(again?.body ?? "")).toEqual(Uint8Array.of(0xff, 0xfe, 1));
+});
+
+test("malformed records come back from a release, a retry and a lost lease, none the fewer", async () => {
+  const queue = await fresh();
+  await push(queue, "ready:1", "garbage", "garbage", "garbage");
+  await redis.server.command("ZADD", `eddy:{${queue.name}}:delayed`, "1", "late garbage");
+  await settle(queue, await take(queue), RELEASE);
+  await settle(queue, await take(queue), RETRY);
+  await take(queue);
+  await Bun.sleep(330);
+  const deliveries = await take(queue);
+  expect(deliveries.map((one) => one.body).sort()).toEqual(["garbage", "garbage", "garbage", "late garbage"]);
+  expect(deliveries.every((one) => one.broken !== undefined && one.suspect)).toBe(true);
+});
+
+test("a lease whose list is gone does not stop the queue", async () => {
+  const queue = await fresh();
+  await put(queue, "a", "b");
+  const [a] = await take(queue, 1);
+  await redis.server.command("DEL", `eddy:{${queue.name}}:lease:${a!.leaseId}`);
+  await Bun.sleep(330);
+  expect(ids(await take(queue))).toEqual(["b"]);
+  expect(await settle(queue, [a!], ACK)).toEqual(["lost"]);
+});
+
+test("all keys of a queue share its hash tag, under the prefix that was chosen", async () => {
+  const queue = redis.connect({ prefix: "own.prefix" }).queue("tagged", SETTINGS);
+  await queue.open();
+  await put(queue, "a", "b", "c", job("d", { dedupe: true }), job("e", { delayMs: 1000 }));
+  await push(queue, "x", "y");
+  const held = await take(queue);
+  await queue.settle([
+    { delivery: held[0]!, verdict: { kind: "dead", error: "" } },
+    { delivery: held[1]!, verdict: RELEASE },
+  ]);
+  const keys = (await redis.server.command("KEYS", "own.prefix:*")) as string[];
+  expect(keys.length).toBeGreaterThan(8);
+  for (const key of keys) expect(key).toStartWith("own.prefix:{tagged}:");
+});

@@ -1,0 +1,241 @@
+/** Requests: how many there are, what happens when one fails or its reply is lost, and what is told of it. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { RedisBroker } from "../../adapters/redis/mod.ts";
+import type { BrokerQueue, ExchangeRequest } from "../../src/broker.ts";
+import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
+import { ACK, bytes, drain, ids, job, leaseId, put, settle, take } from "../support/conformance_steps.ts";
+import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
+import { type Front, startFront } from "../support/gateway_front.ts";
+import { freePort } from "../support/redis_server.ts";
+
+const SETTINGS = { leaseMs: 60_000, requestTimeoutMs: 10_000, dedupeWindowMs: 60_000 };
+const SECRET = "payload-that-must-not-show";
+const TOKEN = "token-that-must-not-show";
+
+let redis: RedisOverHttp;
+let front: Front;
+beforeAll(async () => {
+  redis = await startRedisOverHttp({}, { token: TOKEN });
+  front = startFront(redis.gateway.url);
+});
+afterAll(async () => {
+  await front.stop();
+  await redis.stop();
+});
+
+let serial = 0;
+function fresh(more: { url?: string; token?: string; timeoutMs?: number; maxRequestBytes?: number } = {}) {
+  serial += 1;
+  front.behave = (_request, forward) => forward();
+  const { url = front.url, token = TOKEN, timeoutMs = 10_000, ...options } = more;
+  const broker = new RedisBroker({ url, token, ...options });
+  const queue = broker.queue(`requests-${serial}`, { ...SETTINGS, requestTimeoutMs: timeoutMs });
+  return { broker, queue };
+}
+
+async function failureOf(promise: Promise<unknown>): Promise<BrokerError> {
+  const error = await promise.then(
+    () => undefined,
+    (caught: unknown) => caught,
+  );
+  expect(error).toBeInstanceOf(BrokerError);
+  const all = Bun.inspect(error, { depth: 10 }) + JSON.stringify(error) + String((error as Error).stack);
+  expect(all).not.toContain(SECRET);
+  expect(all).not.toContain(TOKEN);
+  return error as BrokerError;
+}
+
+const secretJob = () => job("a", { body: SECRET, headers: { kind: SECRET } });
+const enqueueSecret = (queue: BrokerQueue) => queue.enqueue(leaseId(), [secretJob()]);
+
+test("each verb is one request; a script the server forgot costs one more", async () => {
+  const { broker, queue } = fresh();
+  await queue.open();
+  for (const forgotten of [true, false, true, false]) {
+    if (forgotten) await redis.server.command("SCRIPT", "FLUSH");
+    const [atBroker, atServer] = [broker.requests, front.requests];
+    expect(await take(queue)).toEqual([]);
+    const cost = forgotten ? 2 : 1;
+    expect([broker.requests - atBroker, front.requests - atServer]).toEqual([cost, cost]);
+  }
+});
+
+test("every verb goes on after SCRIPT FLUSH", async () => {
+  const { queue } = fresh();
+  const flush = () => redis.server.command("SCRIPT", "FLUSH");
+  await flush();
+  await queue.open();
+  await flush();
+  await put(queue, "a", "b", "c");
+  await flush();
+  const held = await take(queue, 2);
+  await flush();
+  expect(await settle(queue, held.slice(0, 1), { kind: "dead", error: "no" })).toEqual(["done"]);
+  for (const step of [
+    () => queue.renew([held[0]!.leaseId]),
+    () => queue.sizes!(),
+    () => queue.peek!("ready", 5),
+    () => queue.redrive!({ limit: 5 }),
+    () => queue.abandon!([held[0]!.leaseId]),
+    () => queue.pause!(),
+    () => queue.resume!(),
+    () => queue.clear!(["dead"]),
+  ]) {
+    await flush();
+    await step();
+  }
+  expect(ids(await drain(queue)).sort()).toEqual(["a", "b", "c"]);
+});
+
+test("an exchange whose reply is lost is sent again and counts once", async () => {
+  const { queue } = fresh({ timeoutMs: 300 });
+  await queue.open();
+  await put(queue, "a", "b", "c", "d");
+  const held = await take(queue, 2);
+  const request: ExchangeRequest = {
+    settle: held.map((delivery) => ({ delivery, verdict: ACK })),
+    renew: [],
+    claim: { leaseId: leaseId(), max: 2, waitMs: 0 },
+  };
+  const losses: ((forward: () => Promise<Response>) => Promise<Response>)[] = [
+    // It got through, and what came back was cut off, garbled, or nothing at all.
+    async (forward) =>
+      new Response((await forward()).status === 200 ? "<html>bad gateway" : "", { status: 502 }),
+    async (forward) => new Response((await (await forward()).text()).slice(0, 20)),
+    async (forward) => {
+      await forward();
+      return await new Promise<Response>(() => {});
+    },
+  ];
+  for (const lose of losses) {
+    front.behave = (_request, forward) => lose(forward);
+    await failureOf(queue.exchange!(request));
+  }
+  front.behave = (_request, forward) => forward();
+  const reply = await queue.exchange!(request);
+  expect([...reply.settled]).toEqual(["done", "done"]);
+  expect(ids(reply.claimed?.deliveries ?? [])).toEqual(["c", "d"]);
+  expect(await queue.sizes!()).toMatchObject({ ready: 0, held: 2 });
+});
+
+test("an enqueue whose reply is lost is sent again and adds nothing", async () => {
+  const { queue } = fresh();
+  await queue.open();
+  front.behave = async (_request, forward) => {
+    await forward();
+    return new Response("lost", { status: 500 });
+  };
+  const request = leaseId();
+  await failureOf(queue.enqueue(request, [secretJob()]));
+  front.behave = (_request, forward) => forward();
+  expect(await queue.enqueue(request, [secretJob()])).toEqual([{ id: "a", duplicate: false }]);
+  expect(ids(await drain(queue))).toEqual(["a"]);
+});
+
+test("an enqueue too large for one request goes in parts, all or none, and may be sent again", async () => {
+  const { broker, queue } = fresh({ maxRequestBytes: 200_000 });
+  await queue.open();
+  const jobs = Array.from({ length: 30 }, (_, n) =>
+    job(`j${n}`, {
+      body: n % 2 ? `${n}`.padStart(30_000, "x") : new Uint8Array(20_000).fill(200 + n),
+      dedupe: n === 3,
+    }),
+  );
+  const request = leaseId();
+  let calls = 0;
+  front.behave = (_request, forward) => (++calls > 5 ? new Response("{}", { status: 500 }) : forward());
+  await failureOf(queue.enqueue(request, jobs));
+  front.behave = (_request, forward) => forward();
+  expect(await queue.sizes!()).toMatchObject({ ready: 0 });
+  const before = broker.requests;
+  const results = await queue.enqueue(request, jobs);
+  expect(broker.requests - before).toBeGreaterThan(4);
+  expect(results.every((one) => !one.duplicate)).toBe(true);
+  await queue.enqueue(request, jobs);
+  const again = await queue.enqueue(leaseId(), jobs.slice(0, 10));
+  expect(again.map((one) => one.duplicate)).toEqual(jobs.slice(0, 10).map((_, n) => n === 3));
+  const deliveries = await drain(queue);
+  expect(deliveries.slice(0, 30).map((one) => bytes(one.body))).toEqual(jobs.map((one) => bytes(one.body)));
+  expect(deliveries.length).toBe(39);
+  const names = (await redis.server.command("KEYS", "*part*")) as string[];
+  expect(names).toEqual([]);
+});
+
+describe("what is told", () => {
+  test("a wrong token: final, and names the option", async () => {
+    const { queue } = fresh({ token: "wrong-token" });
+    for (const ask of [queue.open(), enqueueSecret(queue)]) {
+      const error = await failureOf(ask);
+      expect(error).toBeInstanceOf(BrokerRefusedError);
+      expect(error.message).toContain("option token");
+      expect(error.message).not.toContain("wrong-token");
+    }
+  });
+
+  test("an address where nothing listens: passing, at once", async () => {
+    const { queue } = fresh({ url: `http://127.0.0.1:${await freePort()}` });
+    const error = await failureOf(enqueueSecret(queue));
+    expect(error).not.toBeInstanceOf(BrokerRefusedError);
+    expect(error.message).toContain("cannot be reached");
+    expect([error.broker, error.verb]).toEqual(["redis", "enqueue"]);
+  });
+
+  const answers: [string, () => Response, string][] = [
+    ["an HTML page", () => new Response("<html>hello</html>"), "not JSON"],
+    ["an HTML error", () => new Response("<html>bad</html>", { status: 502 }), "not JSON"],
+    ["nothing", () => new Response(""), "not JSON"],
+    [
+      "429",
+      () => Response.json({ error: "ERR max daily request limit exceeded. Limit: 1" }, { status: 429 }),
+      "limit exceeded",
+    ],
+    ["500 without a reason", () => Response.json({}, { status: 500 }), "answered an error"],
+    [
+      "500 that quotes the command",
+      () => Response.json({ error: `ERR bad '${SECRET}'` }, { status: 500 }),
+      "ERR",
+    ],
+    ["null", () => Response.json(null), "cannot be reached, or broke off"],
+    ["no result", () => Response.json({}), "cannot be reached, or broke off"],
+    ["a text", () => Response.json({ result: "hello" }), "no script of Eddy's"],
+    ["an empty list", () => Response.json({ result: [] }), "no script of Eddy's"],
+    ["a list of something else", () => Response.json({ result: ["ok", 1, 2, 3] }), "no script of Eddy's"],
+  ];
+  for (const [name, answer, words] of answers) {
+    test(`an answer that is ${name}: passing`, async () => {
+      const { queue } = fresh();
+      await queue.open();
+      front.behave = answer;
+      for (const ask of [enqueueSecret(queue), take(queue)]) {
+        const error = await failureOf(ask);
+        expect(error).not.toBeInstanceOf(BrokerRefusedError);
+        expect(error.message).toContain(words);
+      }
+    });
+  }
+
+  test("no answer: passing, when the request's time is over", async () => {
+    const { queue } = fresh({ timeoutMs: 200 });
+    await queue.open();
+    front.behave = () => new Promise<Response>(() => {});
+    const error = await failureOf(enqueueSecret(queue));
+    expect(error.message).toContain("did not answer within 200 ms");
+  });
+
+  test("a body that Redis itself refuses is not repeated", async () => {
+    const { queue } = fresh();
+    await queue.open();
+    await put(queue, secretJob());
+    const held = await take(queue);
+    // Somebody has made another key of the lease's: Redis complains, and so do we.
+    const key = `eddy:{${queue.name}}:dead`;
+    await redis.server.command("SET", key, SECRET);
+    const error = await failureOf(settle(queue, held, { kind: "dead", error: SECRET }));
+    expect(error.message).toContain("answered an error");
+  });
+
+  test("a verb before open says so", async () => {
+    const { queue } = fresh();
+    expect((await failureOf(take(queue))).message).toContain("open()");
+  });
+});
