@@ -1,0 +1,121 @@
+/** Every command and every program in the README is run, and the two that set up are what CI runs. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+const ROOT = resolve(import.meta.dir, "../..");
+const text = readFileSync(join(ROOT, "README.md"), "utf8");
+const blocks = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map((match) => ({
+  language: match[1] as string,
+  body: match[2] as string,
+}));
+const commands = blocks
+  .filter(({ language }) => language === "sh")
+  .flatMap(({ body }) => body.trim().split("\n"));
+const programs = blocks.filter(({ language }) => language === "ts").map(({ body }) => body);
+
+let scratch: string;
+/** Programs of the README import `eddy` by its name, which works within the package. */
+const inside = join(ROOT, ".eddy", `readme-${process.pid}`);
+
+beforeAll(async () => {
+  scratch = await mkdtemp(join(tmpdir(), "eddy-readme-"));
+  await mkdir(inside, { recursive: true });
+});
+afterAll(async () => {
+  await rm(scratch, { recursive: true });
+  await rm(inside, { recursive: true });
+});
+
+async function run(command: string[]): Promise<{ code: number; output: string }> {
+  const child = Bun.spawn(command, {
+    cwd: ROOT,
+    env: { ...process.env, EDDY_BROKER: `sqlite:${join(scratch, "eddy.sqlite")}`, NO_COLOR: "1" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const [out, err] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  return { code: await child.exited, output: out + err };
+}
+
+test("only known languages stand in code blocks", () => {
+  expect([...new Set(blocks.map(({ language }) => language))].sort()).toEqual(["", "sh", "ts"]);
+  expect(commands.length).toBeGreaterThan(6);
+  expect(programs.length).toBeGreaterThan(1);
+});
+
+describe("commands", () => {
+  const SETS_UP = "npm ci && ";
+
+  for (const command of commands) {
+    if (command === `${SETS_UP}npm test`) {
+      // This test is part of it.
+      test(`${command}: is what CI runs`, () => {
+        const steps = readFileSync(join(ROOT, ".ci/run"), "utf8")
+          .split("\n")
+          .filter((line) => /^npm /.test(line));
+        expect(steps.join(" && ")).toBe(command);
+      });
+      continue;
+    }
+    test(command, async () => {
+      const { code, output } = await run([
+        "bash",
+        "-c",
+        command.startsWith(SETS_UP) ? command.slice(SETS_UP.length) : command,
+      ]);
+      expect(output).not.toContain("rror:");
+      expect({ code, output: code === 0 ? "" : output }).toEqual({ code: 0, output: "" });
+    });
+  }
+});
+
+describe("programs", () => {
+  for (const [index, program] of programs.entries()) {
+    test(`program ${index + 1}`, async () => {
+      const file = join(inside, `program_${index + 1}.ts`);
+      await Bun.write(file, program);
+      const { code, output } = await run([process.execPath, file]);
+      expect({ code, output: code === 0 ? "" : output }).toEqual({ code: 0, output: "" });
+    });
+  }
+});
+
+test("programs are well typed", async () => {
+  await Bun.write(
+    join(inside, "tsconfig.json"),
+    JSON.stringify({ extends: "../../tsconfig.json", include: ["*.ts"] }),
+  );
+  const { code, output } = await run(["npx", "tsc", "-p", inside]);
+  expect({ code, output }).toEqual({ code: 0, output: "" });
+});
+
+test("links lead to files that are there", () => {
+  const links = [...text.matchAll(/\]\(([^)#]+)\)/g)]
+    .map((match) => match[1] as string)
+    .filter((link) => !/^https?:/.test(link));
+  expect(links.length).toBeGreaterThan(2);
+  expect(links.filter((link) => !existsSync(join(ROOT, link)))).toEqual([]);
+});
+
+test("files named in the architecture section exist", () => {
+  const section = text.slice(text.indexOf("## Architecture"), text.indexOf("## Figures"));
+  const named = [...new Set([...section.matchAll(/`(\w+\.ts)`/g)].map((match) => match[1] as string))];
+  expect(named.length).toBeGreaterThan(10);
+  expect(named.filter((name) => !existsSync(join(ROOT, "src", name)))).toEqual([]);
+});
+
+test("the README speaks of the project alone", () => {
+  const words = [
+    ["iss", "ue #"],
+    ["/wo", "rk/"],
+    ["/ro", "ot/"],
+    ["ses", "sion"],
+    ["sub", "agent"],
+  ].map((parts) => parts.join(""));
+  expect(words.filter((word) => text.includes(word))).toEqual([]);
+});
