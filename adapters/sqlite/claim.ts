@@ -1,6 +1,6 @@
 import type { ClaimReply, ClaimRequest, Delivery } from "../../src/broker.ts";
 import type { SqlRow } from "./driver.ts";
-import { extendLease, findLease, forgetLeases, startLease, takeBackRunOut } from "./leases.ts";
+import { extendLease, findLease, forgetLeases, jobRows, startLease, takeBackRunOut } from "./leases.ts";
 import { shareOut } from "./levels.ts";
 import { deliveryOf } from "./rows.ts";
 import type { Tables } from "./statements.ts";
@@ -28,15 +28,20 @@ export function claimJobs(
   if (known !== undefined) {
     if (!known.ended && known.held !== undefined) {
       extendLease(tables, leaseId, now + leaseMs);
-      deliveries = deliveriesOf(sql.heldRows.all(JSON.stringify(known.held)), leaseId);
+      deliveries = jobRows(tables, known.held).map((row) => deliveryOf(row, leaseId));
     }
   } else if (!isPaused && !isSpent) {
     takeBackRunOut(tables, now, MOVES_PER_CLAIM);
     moveDue(tables, now);
-    const seqs = choose(tables, max, state);
-    if (seqs.length > 0) {
-      deliveries = deliveriesOf(sql.hold.all(JSON.stringify(seqs)), leaseId);
-      startLease(tables, leaseId, seqs, now + leaseMs);
+    const rows = take(tables, max, state);
+    if (rows.length > 0) {
+      deliveries = rows.map((row) => deliveryOf(row, leaseId));
+      startLease(
+        tables,
+        leaseId,
+        rows.map((row) => Number(row.seq)),
+        now + leaseMs,
+      );
       forgetLeases(tables, now);
     }
   }
@@ -50,8 +55,8 @@ function moveDue({ sql, queue }: Tables, now: number): void {
   for (const row of sql.dueRows.all(queue, now, MOVES_PER_CLAIM)) sql.becomeReady.run(Number(row.seq));
 }
 
-/** The rows to be claimed, high level first, each level's in its order. */
-function choose({ sql, queue }: Tables, max: number, state: SqlRow): number[] {
+/** Takes the first jobs of each level, as many as its share; high level first, each level's in its order. */
+function take({ sql, queue }: Tables, max: number, state: SqlRow): SqlRow[] {
   const ready = [0, 1, 2].map((level) => sql.readyOf.all(queue, level, max));
   const there = ready.map((rows) => rows.length) as [number, number, number];
   const passed = { normal: Number(state.normal_passed), low: Number(state.low_passed) };
@@ -59,14 +64,15 @@ function choose({ sql, queue }: Tables, max: number, state: SqlRow): number[] {
   if (share.passed.normal !== passed.normal || share.passed.low !== passed.low) {
     sql.setPassed.run(share.passed.normal, share.passed.low, queue);
   }
-  return ready.flatMap((rows, level) => rows.slice(0, share.take[level]).map((row) => Number(row.seq)));
+  return ready.flatMap((rows, level) => {
+    const last = rows[(share.take[level] ?? 0) - 1]?.seq;
+    return last === undefined ? [] : inOrder(sql.hold.all(queue, level, Number(last)));
+  });
 }
 
-/** `RETURNING` and `IN` promise no order, so it is made here. */
-function deliveriesOf(rows: readonly SqlRow[], leaseId: string): Delivery[] {
-  return [...rows]
-    .sort((a, b) => Number(a.level) - Number(b.level) || Number(a.seq) - Number(b.seq))
-    .map((row) => deliveryOf(row, leaseId));
+/** A `RETURNING` promises no order. */
+function inOrder(rows: readonly SqlRow[]): readonly SqlRow[] {
+  return [...rows].sort((a, b) => Number(a.seq) - Number(b.seq));
 }
 
 function nextDue({ sql, queue }: Tables, now: number): number | undefined {

@@ -52,7 +52,9 @@ export function enqueueJobs(
   // One letter a job: `d` where it was kept out.
   const answer = answers.map((one) => (one.duplicate ? "d" : "a")).join("");
   sql.see.run(queue, "request", requestId, now + windowMs, answer);
-  sql.forgetSeen.run(now, added + FORGET_PER_ENQUEUE);
+  for (const row of sql.oldSeen.all(now, added + FORGET_PER_ENQUEUE)) {
+    sql.forgetSeen.run(Number(row.queue), String(row.kind), String(row.key));
+  }
   return { answers, madeReady };
 }
 

@@ -1,5 +1,6 @@
 import type { JobState, PeekedJob, QueueSizes } from "../../src/broker.ts";
 import type { SqlRow } from "./driver.ts";
+import { heldRows } from "./leases.ts";
 import { peekedOf } from "./rows.ts";
 import type { Tables } from "./statements.ts";
 
@@ -21,7 +22,8 @@ export function peekJobs(tables: Tables, state: JobState, limit: number, now: nu
   return rowsOf(tables, state, limit, now).map((row) => peekedOf(row, state));
 }
 
-function rowsOf({ sql, queue }: Tables, state: JobState, limit: number, now: number): readonly SqlRow[] {
+function rowsOf(tables: Tables, state: JobState, limit: number, now: number): readonly SqlRow[] {
+  const { sql, queue } = tables;
   switch (state) {
     case "ready": {
       const rows: SqlRow[] = [];
@@ -34,7 +36,9 @@ function rowsOf({ sql, queue }: Tables, state: JobState, limit: number, now: num
     case "delayed":
       return sql.peekDelayed.all(queue, now, limit);
     case "held":
-      return sql.peekHeld.all(queue, limit);
+      return heldRows(tables)
+        .sort((a, b) => Number(a.level) - Number(b.level) || Number(a.seq) - Number(b.seq))
+        .slice(0, limit);
     case "dead":
       return sql.peekDead.all(queue, limit);
   }
@@ -53,16 +57,21 @@ export function clearSome(
   limit: number,
   now: number,
 ): number {
+  const rows: SqlRow[] = [];
   switch (state) {
-    case "ready": {
-      const ready = sql.clearReady.run(queue, last, limit);
-      return ready > 0 ? ready : sql.clearDue.run(queue, now, last, limit);
-    }
+    case "ready":
+      rows.push(...sql.readyUpTo.all(queue, last, limit));
+      rows.push(...sql.dueUpTo.all(queue, now, last, limit - rows.length));
+      break;
     case "delayed":
-      return sql.clearDelayed.run(queue, now, last, limit);
+      rows.push(...sql.delayedUpTo.all(queue, now, last, limit));
+      break;
     case "dead":
-      return sql.clearDead.run(queue, last, limit);
+      rows.push(...sql.deadUpTo.all(queue, last, limit));
+      break;
   }
+  for (const row of rows) sql.remove.run(Number(row.seq));
+  return rows.length;
 }
 
 /** Makes up to `limit` dead letters among the rows up to `last` ready again, oldest first; answers how many. */
@@ -74,8 +83,8 @@ export function redriveSome(
 ): number {
   const rows =
     ids === undefined
-      ? sql.deadRows.all(queue, last, limit)
-      : sql.deadRowsNamed.all(queue, last, JSON.stringify(ids), limit);
+      ? sql.deadUpTo.all(queue, last, limit)
+      : sql.deadNamed.all(queue, last, JSON.stringify(ids), limit);
   for (const row of rows) sql.revive.run(Number(row.seq));
   return rows.length;
 }

@@ -1,4 +1,5 @@
 import type { RenewResult } from "../../src/broker.ts";
+import type { SqlRow } from "./driver.ts";
 import type { Tables } from "./statements.ts";
 
 /** How long an ended lease is remembered. */
@@ -53,7 +54,7 @@ export function abandonLease(tables: Tables, id: string, now: number): void {
   if (lease === undefined) {
     tables.sql.addLease.run(tables.queue, id, 1, now + REMEMBER_LEASE_MS, null);
   } else if (!lease.ended && lease.held !== undefined) {
-    tables.sql.release.run(JSON.stringify(lease.held));
+    for (const seq of lease.held) tables.sql.release.run(seq);
     endLease(tables, lease.n, lease.held, now);
   }
 }
@@ -65,14 +66,31 @@ export function takeBackRunOut(tables: Tables, now: number, most: number): void 
   for (const row of sql.runOut.all(queue, now, most)) {
     if (moved >= most) return;
     const held = seqsOf(row.held) ?? [];
-    sql.takeBack.run(JSON.stringify(held));
+    for (const seq of held) sql.takeBack.run(seq);
     endLease(tables, Number(row.n), held, now);
     moved += held.length;
   }
 }
 
 export function forgetLeases({ sql, queue }: Tables, now: number): void {
-  sql.forgetLeases.run(queue, now, FORGET_PER_CLAIM);
+  for (const row of sql.oldLeases.all(queue, now, FORGET_PER_CLAIM)) sql.forgetLease.run(Number(row.n));
+}
+
+/** The rows of some jobs, in the order of the list. */
+export function jobRows({ sql }: Tables, seqs: readonly number[]): SqlRow[] {
+  return seqs.flatMap((seq): SqlRow[] => {
+    const row = sql.job.get(seq);
+    return row === undefined ? [] : [row];
+  });
+}
+
+/** The rows of all jobs held now. */
+export function heldRows(tables: Tables): SqlRow[] {
+  const lists = tables.sql.heldLists.all(tables.queue);
+  return jobRows(
+    tables,
+    lists.flatMap((row) => seqsOf(row.held) ?? []),
+  );
 }
 
 function seqsOf(held: unknown): readonly number[] | undefined {

@@ -23,8 +23,6 @@ export interface SettleOutcome {
 export function settleAll(tables: Tables, settlements: readonly Settlement[], now: number): SettleOutcome {
   const { sql } = tables;
   const leases = new Map<string, LeaseAtWork | undefined>();
-  const acked: number[] = [];
-  const released: number[] = [];
   let madeReady = false;
 
   const results = settlements.map(({ delivery, verdict }): SettleResult => {
@@ -39,10 +37,10 @@ export function settleAll(tables: Tables, settlements: readonly Settlement[], no
     lease.touched = true;
     switch (verdict.kind) {
       case "ack":
-        acked.push(seq);
+        sql.remove.run(seq);
         break;
       case "release":
-        released.push(seq);
+        sql.release.run(seq);
         madeReady = true;
         break;
       default:
@@ -51,8 +49,6 @@ export function settleAll(tables: Tables, settlements: readonly Settlement[], no
     return "done";
   });
 
-  if (acked.length > 0) sql.remove.run(JSON.stringify(acked));
-  if (released.length > 0) sql.release.run(JSON.stringify(released));
   for (const lease of leases.values()) {
     if (lease?.held === undefined || !lease.touched) continue;
     if (lease.held.size === 0) endLease(tables, lease.n, [], now);

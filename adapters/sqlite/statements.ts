@@ -1,18 +1,19 @@
 import type { SqlDriver } from "./driver.ts";
 
 /**
- * Every statement of the adapter, prepared once a connection. Those that a claim depends on name their index, so that
- * no statistics can ever talk SQLite into a scan. A list of rows is passed as a JSON array, in one parameter.
+ * Every statement of the adapter, prepared once a connection. Each goes by one row's key, or by an index that it names: left
+ * to itself, SQLite scans a table of which an ANALYZE once said that it is small, and lists and ranges of `seq` fall to that.
  *
  * A job that joins a tail (a retry, one come due, a dead letter, a redrive) gets the next `seq`; one that is given back
  * keeps the one it had. So `seq` alone is the order within a state and level.
  */
 export function prepareStatements(driver: SqlDriver) {
   const NEXT_SEQ = "(SELECT max(seq) + 1 FROM eddy_jobs)";
-  const LISTED = "seq IN (SELECT value FROM json_each(?))";
   const JOB = "seq, state, level, attempts, suspect, enqueued_at, due_at, died_at, id, headers, error, body";
-  const peek = (where: string, order: string) =>
-    driver.prepare(`SELECT ${JOB} FROM eddy_jobs WHERE queue = ? AND ${where} ORDER BY ${order} LIMIT ?`);
+  const select = (columns: string, index: string, where: string, order: string) =>
+    driver.prepare(
+      `SELECT ${columns} FROM eddy_jobs INDEXED BY ${index} WHERE queue = ? AND ${where} ORDER BY ${order} LIMIT ?`,
+    );
 
   return {
     addQueue: driver.prepare("INSERT INTO eddy_queues (name) VALUES (?) ON CONFLICT (name) DO NOTHING"),
@@ -25,16 +26,15 @@ export function prepareStatements(driver: SqlDriver) {
     addJob: driver.prepare(
       "INSERT INTO eddy_jobs (queue, state, level, enqueued_at, due_at, id, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     ),
-    readyOf: driver.prepare(
-      "SELECT seq FROM eddy_jobs INDEXED BY eddy_ready WHERE queue = ? AND level = ? AND state = 'ready' ORDER BY seq LIMIT ?",
-    ),
+    readyOf: select("seq", "eddy_ready", "level = ? AND state = 'ready'", "seq"),
     hold: driver.prepare(
-      `UPDATE eddy_jobs SET state = 'held', attempts = attempts + 1 WHERE ${LISTED} RETURNING ${JOB}`,
+      `UPDATE eddy_jobs INDEXED BY eddy_ready SET state = 'held', attempts = attempts + 1
+        WHERE queue = ? AND level = ? AND state = 'ready' AND seq <= ? RETURNING ${JOB}`,
     ),
-    heldRows: driver.prepare(`SELECT ${JOB} FROM eddy_jobs WHERE ${LISTED}`),
-    remove: driver.prepare(`DELETE FROM eddy_jobs WHERE ${LISTED}`),
-    release: driver.prepare(`UPDATE eddy_jobs SET state = 'ready', attempts = attempts - 1 WHERE ${LISTED}`),
-    takeBack: driver.prepare(`UPDATE eddy_jobs SET state = 'ready', suspect = 1 WHERE ${LISTED}`),
+    job: driver.prepare(`SELECT ${JOB} FROM eddy_jobs WHERE seq = ?`),
+    remove: driver.prepare("DELETE FROM eddy_jobs WHERE seq = ?"),
+    release: driver.prepare("UPDATE eddy_jobs SET state = 'ready', attempts = attempts - 1 WHERE seq = ?"),
+    takeBack: driver.prepare("UPDATE eddy_jobs SET state = 'ready', suspect = 1 WHERE seq = ?"),
     retryNow: driver.prepare(
       `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'ready', suspect = 0, error = ? WHERE seq = ?`,
     ),
@@ -44,9 +44,7 @@ export function prepareStatements(driver: SqlDriver) {
     bury: driver.prepare(
       `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'dead', error = ?, died_at = ? WHERE seq = ?`,
     ),
-    dueRows: driver.prepare(
-      "SELECT seq FROM eddy_jobs INDEXED BY eddy_delayed WHERE queue = ? AND state = 'delayed' AND due_at <= ? ORDER BY due_at, seq LIMIT ?",
-    ),
+    dueRows: select("seq", "eddy_delayed", "state = 'delayed' AND due_at <= ?", "due_at, seq"),
     becomeReady: driver.prepare(
       `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'ready', due_at = NULL WHERE seq = ?`,
     ),
@@ -70,17 +68,22 @@ export function prepareStatements(driver: SqlDriver) {
     nextEnd: driver.prepare(
       "SELECT until FROM eddy_leases INDEXED BY eddy_lease_ends WHERE queue = ? AND ended = 0 ORDER BY until LIMIT 1",
     ),
-    forgetLeases: driver.prepare(
-      "DELETE FROM eddy_leases WHERE n IN (SELECT n FROM eddy_leases INDEXED BY eddy_lease_ends WHERE queue = ? AND ended = 1 AND until <= ? LIMIT ?)",
+    oldLeases: driver.prepare(
+      "SELECT n FROM eddy_leases INDEXED BY eddy_lease_ends WHERE queue = ? AND ended = 1 AND until <= ? LIMIT ?",
+    ),
+    forgetLease: driver.prepare("DELETE FROM eddy_leases WHERE n = ?"),
+    heldLists: driver.prepare(
+      "SELECT held FROM eddy_leases INDEXED BY eddy_lease_ends WHERE queue = ? AND ended = 0",
     ),
 
     seen: driver.prepare("SELECT until, answer FROM eddy_seen WHERE queue = ? AND kind = ? AND key = ?"),
     see: driver.prepare(
       "INSERT OR REPLACE INTO eddy_seen (queue, kind, key, until, answer) VALUES (?, ?, ?, ?, ?)",
     ),
-    forgetSeen: driver.prepare(
-      "DELETE FROM eddy_seen WHERE (queue, kind, key) IN (SELECT queue, kind, key FROM eddy_seen INDEXED BY eddy_seen_ends WHERE until <= ? LIMIT ?)",
+    oldSeen: driver.prepare(
+      "SELECT queue, kind, key FROM eddy_seen INDEXED BY eddy_seen_ends WHERE until <= ? LIMIT ?",
     ),
+    forgetSeen: driver.prepare("DELETE FROM eddy_seen WHERE queue = ? AND kind = ? AND key = ?"),
 
     sizes: driver.prepare(
       `SELECT
@@ -92,34 +95,26 @@ export function prepareStatements(driver: SqlDriver) {
         q.paused
       FROM eddy_queues q WHERE q.n = ?`,
     ),
-    peekReady: peek("level = ? AND state = 'ready'", "seq"),
-    peekDue: peek("level = ? AND state = 'delayed' AND due_at <= ?", "due_at, seq"),
-    peekDelayed: peek("state = 'delayed' AND due_at > ?", "due_at, seq"),
-    peekDead: peek("state = 'dead'", "seq"),
-    peekHeld: driver.prepare(
-      `SELECT ${JOB} FROM eddy_jobs WHERE seq IN
-        (SELECT each.value FROM eddy_leases lease, json_each(lease.held) each WHERE lease.queue = ? AND lease.ended = 0)
-        ORDER BY level, seq LIMIT ?`,
-    ),
+    peekReady: select(JOB, "eddy_ready", "level = ? AND state = 'ready'", "seq"),
+    peekDue: select(JOB, "eddy_delayed", "level = ? AND state = 'delayed' AND due_at <= ?", "due_at, seq"),
+    peekDelayed: select(JOB, "eddy_delayed", "state = 'delayed' AND due_at > ?", "due_at, seq"),
+    peekDead: select(JOB, "eddy_dead", "state = 'dead'", "seq"),
 
     lastSeq: driver.prepare("SELECT max(seq) AS seq FROM eddy_jobs"),
-    clearReady: driver.prepare(
-      "DELETE FROM eddy_jobs WHERE seq IN (SELECT seq FROM eddy_jobs WHERE queue = ? AND state = 'ready' AND seq <= ? LIMIT ?)",
+    readyUpTo: select("seq", "eddy_ready", "state = 'ready' AND seq <= ?", "level, seq"),
+    dueUpTo: select("seq", "eddy_delayed", "state = 'delayed' AND due_at <= ? AND seq <= ?", "due_at, seq"),
+    delayedUpTo: select(
+      "seq",
+      "eddy_delayed",
+      "state = 'delayed' AND due_at > ? AND seq <= ?",
+      "due_at, seq",
     ),
-    clearDue: driver.prepare(
-      "DELETE FROM eddy_jobs WHERE seq IN (SELECT seq FROM eddy_jobs WHERE queue = ? AND state = 'delayed' AND due_at <= ? AND seq <= ? LIMIT ?)",
-    ),
-    clearDelayed: driver.prepare(
-      "DELETE FROM eddy_jobs WHERE seq IN (SELECT seq FROM eddy_jobs WHERE queue = ? AND state = 'delayed' AND due_at > ? AND seq <= ? LIMIT ?)",
-    ),
-    clearDead: driver.prepare(
-      "DELETE FROM eddy_jobs WHERE seq IN (SELECT seq FROM eddy_jobs WHERE queue = ? AND state = 'dead' AND seq <= ? LIMIT ?)",
-    ),
-    deadRows: driver.prepare(
-      "SELECT seq FROM eddy_jobs WHERE queue = ? AND state = 'dead' AND seq <= ? ORDER BY seq LIMIT ?",
-    ),
-    deadRowsNamed: driver.prepare(
-      "SELECT seq FROM eddy_jobs WHERE queue = ? AND state = 'dead' AND seq <= ? AND id IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
+    deadUpTo: select("seq", "eddy_dead", "state = 'dead' AND seq <= ?", "seq"),
+    deadNamed: select(
+      "seq",
+      "eddy_dead",
+      "state = 'dead' AND seq <= ? AND id IN (SELECT value FROM json_each(?))",
+      "seq",
     ),
     revive: driver.prepare(
       `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'ready', attempts = 0, suspect = 0, error = NULL, died_at = NULL WHERE seq = ?`,
