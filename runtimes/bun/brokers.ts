@@ -25,7 +25,7 @@ export async function openBroker(
     case "sqlite": {
       const { SqliteBroker } = await import("../../adapters/sqlite/mod.ts");
       const { bunSqlite } = await import("../../adapters/sqlite/bun_driver.ts");
-      return new SqliteBroker({ driver: bunSqlite({ file: spec.file }), wallNow: () => platform.wallNow() });
+      return new SqliteBroker({ database: bunSqlite({ file: spec.file }), wallNow: () => platform.wallNow() });
     }
     case "redis": {
       const { RedisBroker } = await import("../../adapters/redis/mod.ts");

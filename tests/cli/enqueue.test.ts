@@ -1,0 +1,174 @@
+/** `enqueue`: arguments, NDJSON on standard input, what does not fit, and tending what is in the queue. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { join, resolve } from "node:path";
+import { eddy, RunningCommand, scratch, startEddy } from "./process.ts";
+
+// Each test starts processes.
+setDefaultTimeout(30_000);
+
+const ROOT = resolve(import.meta.dir, "../..");
+const EXAMPLE = join(ROOT, "examples/worker.ts");
+const GOOD = '{"to":"ada@example.com","subject":"hi"}';
+
+describe("arguments", () => {
+  test("each is a job, exactly as it stands, with the options given", async () => {
+    await using folder = await scratch();
+    const body = '{ "to": "ada@example.com", "n": 12345678901234567890 }';
+    const options = ["--id", "one", "--delay-ms", "3600000", "--priority", "high", "--header", "Trace=a=b"];
+    const sent = await eddy(["enqueue", "emails", body, ...options, "--json"], { cwd: folder.path });
+    expect([sent.code, sent.err]).toEqual([0, ""]);
+    expect(JSON.parse(sent.out)).toEqual({ accepted: 1, duplicates: 0, rejected: 0, ids: ["one"] });
+    const again = await eddy(["enqueue", "emails", body, ...options], { cwd: folder.path });
+    expect([again.code, again.out]).toEqual([0, "emails: 0 accepted, 1 there already, 0 rejected\n"]);
+    const peek = await eddy(["peek", "emails", "--state", "delayed", "--bodies", "--json"], {
+      cwd: folder.path,
+    });
+    expect(JSON.parse(peek.out)).toMatchObject({
+      id: "one",
+      body,
+      priority: "high",
+      headers: { trace: "a=b" },
+    });
+  });
+
+  test("that do not fit are named without being quoted, the others go in", async () => {
+    await using folder = await scratch();
+    const bodies = [GOOD, '{"to":"hush","subject":"hi"}', "{hush", GOOD];
+    const { code, out, err } = await eddy(["enqueue", "emails", ...bodies, "--worker", EXAMPLE], {
+      cwd: folder.path,
+    });
+    expect([code, out]).toEqual([1, "emails: 2 accepted, 2 rejected\n"]);
+    expect(err).toMatch(
+      /^body 2: The body does not fit the queue's schema at: to\nbody 3: Cannot read .+\n$/,
+    );
+    expect(err).not.toContain("hush");
+  });
+
+  test("are JSON unless they are said to be text", async () => {
+    await using folder = await scratch();
+    expect((await eddy(["enqueue", "notes", "plain"], { cwd: folder.path })).code).toBe(1);
+    expect((await eddy(["enqueue", "notes", "plain", "--codec", "text"], { cwd: folder.path })).code).toBe(0);
+    const both = await eddy(["enqueue", "emails", GOOD, "--codec", "text", "--worker", EXAMPLE], {
+      cwd: folder.path,
+    });
+    expect(both.code).toBe(2);
+  });
+
+  test("above the limit are refused", async () => {
+    await using folder = await scratch();
+    const { code, err } = await eddy(["enqueue", "q", '"hush"', "--max-body-bytes", "5"], {
+      cwd: folder.path,
+    });
+    expect([code, err]).toEqual([1, "body 1: The body is above the limit of 5 bytes\n"]);
+  });
+});
+
+describe("NDJSON", () => {
+  test("a malformed line is named, the rest goes on, the end is 1 with a summary", async () => {
+    await using folder = await scratch();
+    const lines = Array.from({ length: 3_000 }, (_, i) => (i === 16 ? "{hush" : `{"n":${i}}`));
+    const { code, out, err } = await eddy(["enqueue", "work"], { cwd: folder.path, input: lines.join("\n") });
+    expect([code, out]).toEqual([1, "work: 2999 accepted, 1 rejected\n"]);
+    expect(err).toMatch(/^line 17: Cannot read the body as JSON: .+\n$/);
+    expect(err).not.toContain("hush");
+    const stats = await eddy(["stats", "work", "--json"], { cwd: folder.path });
+    expect(JSON.parse(stats.out)).toMatchObject([{ queue: "work", ready: 2_999 }]);
+  });
+
+  test("a line above the limit and bytes that are no text are named too", async () => {
+    await using folder = await scratch();
+    const input = new Uint8Array([
+      ...new TextEncoder().encode(`1\n"${"x".repeat(50)}"\n`),
+      0x22,
+      0xff,
+      0x22,
+      0x0a,
+      0x32,
+    ]);
+    const { code, out, err } = await eddy(["enqueue", "q", "--max-body-bytes", "40"], {
+      cwd: folder.path,
+      input,
+    });
+    expect([code, out]).toEqual([1, "q: 2 accepted, 2 rejected\n"]);
+    expect(err).toMatch(
+      /^line 2: The body is above the limit of 40 bytes\nline 3: Cannot read the body as text: .+\n$/,
+    );
+  });
+
+  test("lines are taken in as they come, not only at the end", async () => {
+    await using folder = await scratch();
+    await using command = startEddy(["enqueue", "q"], { cwd: folder.path });
+    for (const n of [1, 2, 3]) {
+      command.write(`${n}\n`);
+      const deadline = performance.now() + 10_000;
+      for (let ready = 0; ready < n; ) {
+        const { code, out } = await eddy(["stats", "q", "--json"], { cwd: folder.path });
+        ready = code === 0 ? JSON.parse(out)[0].ready : 0;
+        if (performance.now() > deadline)
+          throw new Error(`Line ${n} was not taken in while the input is open`);
+      }
+    }
+    expect(await command.ended()).toEqual({ code: 0, out: "q: 3 accepted, 0 rejected\n", err: "" });
+  });
+
+  test("an empty input is no job and no error", async () => {
+    await using folder = await scratch();
+    const { code, out } = await eddy(["enqueue", "q"], { cwd: folder.path, input: "" });
+    expect([code, out]).toEqual([0, "q: 0 accepted, 0 rejected\n"]);
+  });
+
+  test("progress shows on a terminal only", async () => {
+    await using folder = await scratch();
+    await Bun.write(folder.file("in.ndjson"), "1\n2\nhush\n");
+    const main = join(ROOT, "runtimes/bun/main.ts");
+    const call = `'${process.execPath}' '${main}' enqueue q < in.ndjson`;
+    // `script` gives the command a terminal.
+    await using onTerminal = new RunningCommand(["script", "-qec", call, "/dev/null"], { cwd: folder.path });
+    const seen = await onTerminal.ended();
+    expect(seen.code).toBe(1);
+    expect(seen.out).toContain("\r\x1b[K2 accepted, 1 rejected");
+    expect(seen.out).toContain("line 3: ");
+    await using piped = new RunningCommand(["sh", "-c", call], { cwd: folder.path });
+    const plain = await piped.ended();
+    expect(plain.out + plain.err).not.toContain("\r");
+  });
+
+  test("nothing on a terminal's input is a wrong call, not a wait", async () => {
+    await using folder = await scratch();
+    const call = `'${process.execPath}' '${join(ROOT, "runtimes/bun/main.ts")}' enqueue q`;
+    await using onTerminal = new RunningCommand(["script", "-qec", call, "/dev/null"], { cwd: folder.path });
+    const { code, out } = await onTerminal.exited();
+    expect(code).toBe(2);
+    expect(out).toContain("give some, or NDJSON on standard input");
+  });
+});
+
+describe("tending", () => {
+  test("dead letters are shown with their reasons, redriven and cleared; a pause holds", async () => {
+    await using folder = await scratch();
+    const run = (...args: string[]) => eddy(args, { cwd: folder.path });
+    await Bun.write(
+      folder.file("worker.ts"),
+      `import { defineWorker, queue } from "${join(ROOT, "src/mod.ts")}";
+       export default defineWorker({ queues: [queue("q").handle((job) => job.deadLetter("gone\\n\\u001b[31mred"))] });`,
+    );
+    await run("enqueue", "q", '"hush"', "--id", "a");
+    await run("enqueue", "q", '"hush"', "--id", "b");
+    expect((await run("pause", "q")).out).toBe("q is paused\n");
+    expect((await run("stats", "q")).out).toMatch(/^q\s+2\s+0\s+0\s+0\s+paused$/m);
+    expect((await run("drain", "--json")).out).toContain('"jobs":0');
+    expect((await run("resume", "q", "--json")).out).toBe('{"queue":"q","paused":false}\n');
+    const drained = await run("drain");
+    expect(drained.out).toMatch(/^Drained 2 jobs \(2 dead\) in \d+ ms with 0 requests; .+; left: 0\n$/);
+    expect(drained.out + drained.err).not.toContain("hush");
+
+    const dead = await run("dead", "q");
+    expect(dead.out).toMatch(/^a {2}attempts 1, died .+Z: gone\\n\\x1b\[31mred\nb /);
+    expect(dead.out).not.toContain("hush");
+    expect((await run("dead", "q", "--bodies", "--limit", "1")).out).toContain('\n  "hush"\n');
+    expect((await run("redrive", "q", "b", "c")).out).toBe("Put back: 1\n");
+    expect((await run("clear", "q", "--state", "dead", "--state", "delayed")).out).toBe("Removed: 1\n");
+    const stats = await run("stats", "q", "--json");
+    expect(JSON.parse(stats.out)).toMatchObject([{ ready: 1, dead: 0 }]);
+  });
+});
