@@ -44,6 +44,8 @@ export interface Connection {
 
 /** At most so many jobs one script call moves, so that none holds the server up for long. */
 const REDRIVE_AT_ONCE = 1000;
+/** As good as no limit, and a number that Redis can read. */
+const MOST_PEEKED = 1_000_000_000;
 /** How long a part of a large enqueue waits for the rest, in milliseconds. */
 const KEEP_PART_MS = 600_000;
 
@@ -188,7 +190,10 @@ export class RedisQueue implements BrokerQueue {
   async peek(state: JobState, limit: number): Promise<readonly PeekedJob[]> {
     this.#check("peek", true);
     if (!(limit >= 1)) return [];
-    const [, found] = await this.#run("peek", PEEK, [state, String(Math.floor(limit))]);
+    const [, found] = await this.#run("peek", PEEK, [
+      state,
+      String(Math.min(Math.floor(limit), MOST_PEEKED)),
+    ]);
     if (!Array.isArray(found)) throw strange("peek", this.#client.origin);
     return readPeeked(state, found.map(String)).slice(0, limit);
   }

@@ -23,17 +23,14 @@ export interface SettlementPlan {
   results(letters: unknown): SettleResult[] | undefined;
 }
 
-/** Groups settlements by lease: a lease whose every delivery is acked goes as one word, however large it is. */
+/**
+ * Groups settlements by lease: a lease whose every delivery is acked goes as one word, however large it is. What is not acked
+ * takes effect in the request's order, across leases too: jobs that are retried join the tail one after the other.
+ */
 export function planSettlements(settlements: readonly Settlement[]): SettlementPlan {
-  const groups = new Map<string, Group>();
-  for (let at = 0; at < settlements.length; at++) {
-    const { leaseId } = (settlements[at] as Settlement).delivery;
-    const group = groups.get(leaseId);
-    if (group === undefined) groups.set(leaseId, { leaseId, positions: [at] });
-    else group.positions.push(at);
-  }
-  const args = [String(groups.size)];
-  for (const { leaseId, positions } of groups.values()) {
+  const groups = inGroups(settlements);
+  const args = [String(groups.length)];
+  for (const { leaseId, positions } of groups) {
     const all = wholeLease(settlements, positions);
     args.push(leaseId, String(all), all > 0 ? "0" : String(positions.length));
     if (all > 0) {
@@ -41,7 +38,28 @@ export function planSettlements(settlements: readonly Settlement[]): SettlementP
       positions.sort((a, b) => slotOf(settlements[a]) - slotOf(settlements[b]));
     } else for (const at of positions) pushVerdict(args, settlements[at] as Settlement);
   }
-  return { args, results: (letters) => spread([...groups.values()], settlements.length, letters) };
+  return { args, results: (letters) => spread(groups, settlements.length, letters) };
+}
+
+/** One group for a lease that is only acked, since acks have no order; of another lease, one for each unbroken run. */
+function inGroups(settlements: readonly Settlement[]): Group[] {
+  const ordered = new Set<string>();
+  for (const { delivery, verdict } of settlements) if (verdict.kind !== "ack") ordered.add(delivery.leaseId);
+  const groups: Group[] = [];
+  const acked = new Map<string, Group>();
+  let run: Group | undefined;
+  for (let at = 0; at < settlements.length; at++) {
+    const { leaseId } = (settlements[at] as Settlement).delivery;
+    let group = ordered.has(leaseId) ? run : acked.get(leaseId);
+    if (group?.leaseId !== leaseId) {
+      group = { leaseId, positions: [] };
+      groups.push(group);
+      if (ordered.has(leaseId)) run = group;
+      else acked.set(leaseId, group);
+    }
+    group.positions.push(at);
+  }
+  return groups;
 }
 
 function slotOf(settlement: Settlement | undefined): number {

@@ -159,6 +159,19 @@ describe("settlements", () => {
     expect(plan.results(["dld", "L"])).toEqual(["done", "lost", "lost", "done"]);
   });
 
+  test("what joins the queue's tail does so in the request's order, over leases that alternate", () => {
+    const retry: Verdict = { kind: "retry", delayMs: 0 };
+    const plan = planSettlements([
+      settlement(delivery("a", 1, 2), retry),
+      settlement(delivery("c", 1, 2)),
+      settlement(delivery("b", 1, 1), retry),
+      settlement(delivery("a", 2, 2)),
+      settlement(delivery("c", 2, 2)),
+    ]);
+    expect(plan.args.join(" ")).toBe("4 a 0 1 1r0 c 2 0 b 0 1 1r0 a 0 1 2a");
+    expect(plan.results(["d", "ld", "l", "d"])).toEqual(["done", "lost", "lost", "done", "done"]);
+  });
+
   test("an answer that does not fit is none", () => {
     const plan = planSettlements([settlement(delivery("a", 1, 2))]);
     for (const letters of [undefined, [], ["dd"], [1], ["d", "d"]])

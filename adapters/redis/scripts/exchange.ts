@@ -127,6 +127,7 @@ local function plan(max, waiting)
   local normal, low = tonumber(state[4]) or 0, tonumber(state[5]) or 0
   local passed_before = normal + low
   local most = math.max(unpack(waiting))
+  if most == 0 then return give end
   if most == waiting[1] + waiting[2] + waiting[3] then
     -- One level has all: the common case, and nobody to pass over.
     for level = 1, 3 do give[level] = math.min(max, waiting[level]) end

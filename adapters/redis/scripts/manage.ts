@@ -52,20 +52,25 @@ return {'ok', count, call('ZCARD', DELAYED) - due, held, call('HLEN', DEAD), sta
  * Arguments: generation; state; limit. Answer: `ok`, then records. Of delayed ones each is followed by its due time, of dead ones each
  * is preceded by a line of its time and its error.
  *
- * What came due and what lies in the inbox is moved among the ready jobs first, so it is shown where it will be taken, under the id it will
- * have.
+ * What came due is shown behind the ready jobs of its level, where the next claim will put it. What lies in the inbox is moved among
+ * them first: only then has it an id.
  */
 export const PEEK = `${COMMON}${MOVES}
 local where, limit = arg(), tonumber(arg())
 local found = {}
 if where == 'ready' then
   move_inbox(limit)
-  move_due(limit)
+  local due = {{}, {}, {}}
+  for _, record in ipairs(call('ZRANGEBYSCORE', DELAYED, '-inf', whole(now), 'LIMIT', 0, limit)) do
+    local _, _, _, _, level = read(record)
+    table.insert(due[level + 1], record)
+  end
   for level = 0, 2 do
     local from, to = whole(level * SPAN), '(' .. whole((level + 1) * SPAN)
     local lists = {
       call('ZRANGEBYSCORE', RETURNED, from, to, 'LIMIT', 0, limit),
       call('LRANGE', ready(level), 0, limit - 1),
+      due[level + 1],
     }
     for _, list in ipairs(lists) do
       for _, record in ipairs(list) do
@@ -123,6 +128,10 @@ else
     end
   end
   table.sort(fields)
+  -- An id that was given twice names its letters once.
+  for i = #fields, 2, -1 do
+    if fields[i] == fields[i - 1] then table.remove(fields, i) end
+  end
 end
 local records, members = {}, {}
 begin_write()
