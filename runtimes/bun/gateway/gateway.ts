@@ -119,6 +119,9 @@ export class Gateway {
 
   #serve(request: Request): Promise<Response> | Response {
     const base64 = request.headers.get("upstash-encoding") === "base64";
+    if (request.headers.get("upstash-response-format") === "resp2") {
+      return answerError(400, "ERR this gateway answers in JSON only");
+    }
     const path = pathOf(request.url);
     switch (path) {
       case "/":
