@@ -199,8 +199,8 @@ class BunStatement implements SqlStatement {
     this.#statement = statement;
   }
 
-  run(...params: SqlValue[]): number {
-    return this.#statement.run(...params).changes;
+  run(...params: SqlValue[]): void {
+    this.#statement.run(...params);
   }
 
   get(...params: SqlValue[]): SqlRow | undefined {

@@ -13,10 +13,10 @@ export type SqlValue = string | number | null | Uint8Array;
 export type SqlRow = Readonly<Record<string, unknown>>;
 
 export interface SqlStatement {
-  /** Runs it to its end; answers how many rows were changed. */
-  run(...params: SqlValue[]): number;
+  /** Runs it to its end. */
+  run(...params: SqlValue[]): void;
+  /** The first row; also of a statement that writes and has a `RETURNING`, as with `all`. */
   get(...params: SqlValue[]): SqlRow | undefined;
-  /** All rows; also of a statement that writes and has a `RETURNING`. */
   all(...params: SqlValue[]): readonly SqlRow[];
 }
 

@@ -45,7 +45,7 @@ export function endLease({ sql }: Tables, n: number, lost: readonly number[], no
 }
 
 export function extendLease({ sql, queue }: Tables, id: string, deadline: number): RenewResult {
-  return sql.extendLease.run(deadline, queue, id) > 0 ? "held" : "lost";
+  return sql.extendLease.get(deadline, queue, id) !== undefined ? "held" : "lost";
 }
 
 /** Gives back unstarted whatever a lease holds, and bars its id. */

@@ -61,7 +61,9 @@ export function prepareStatements(driver: SqlDriver) {
     ),
     setHeld: driver.prepare("UPDATE eddy_leases SET held = ? WHERE n = ?"),
     endLease: driver.prepare("UPDATE eddy_leases SET ended = 1, until = ?, held = ? WHERE n = ?"),
-    extendLease: driver.prepare("UPDATE eddy_leases SET until = ? WHERE queue = ? AND id = ? AND ended = 0"),
+    extendLease: driver.prepare(
+      "UPDATE eddy_leases SET until = ? WHERE queue = ? AND id = ? AND ended = 0 RETURNING n",
+    ),
     runOut: driver.prepare(
       "SELECT n, held FROM eddy_leases INDEXED BY eddy_lease_ends WHERE queue = ? AND ended = 0 AND until <= ? ORDER BY until LIMIT ?",
     ),

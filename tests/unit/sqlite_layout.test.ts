@@ -210,7 +210,7 @@ describe("what a claim costs", () => {
       exec: () => {},
       prepare(sql) {
         last = sql;
-        return { run: () => 0, get: () => undefined, all: () => [{ sql }] };
+        return { run: () => {}, get: () => undefined, all: () => [{ sql }] };
       },
       transaction: (fn) => fn(),
       close: () => {},
