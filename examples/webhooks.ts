@@ -109,7 +109,17 @@ export function signer(secret: string): (body: Uint8Array<ArrayBuffer>) => Promi
   };
 }
 
-/** The worker as the environment describes it: `EDDY_WEBHOOK_URL` and `EDDY_WEBHOOK_SECRET`. */
+/**
+ * The worker as the environment describes it: `EDDY_WEBHOOK_URL` and `EDDY_WEBHOOK_SECRET`.
+ *
+ * @throws {TypeError} when one of them is not set.
+ */
 export default function fromEnvironment(env: Readonly<Record<string, string | undefined>>): WorkerDefinition {
-  return deliverWebhooks({ url: env.EDDY_WEBHOOK_URL ?? "", secret: env.EDDY_WEBHOOK_SECRET ?? "" });
+  const setting = (name: string): string => {
+    const value = env[name];
+    if (value === undefined || value === "")
+      throw new TypeError(`Cannot deliver webhooks: ${name} is not set; set it`);
+    return value;
+  };
+  return deliverWebhooks({ url: setting("EDDY_WEBHOOK_URL"), secret: setting("EDDY_WEBHOOK_SECRET") });
 }
