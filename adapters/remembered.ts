@@ -1,5 +1,5 @@
 /**
- * A map that forgets by itself: an entry lives for at least `keepMs`, at most twice as long. Two generations, so
+ * A map that forgets by itself: an entry lives for at least `keepMs`, less than three times as long. Two generations, so
  * forgetting costs nothing an entry and needs no timer.
  */
 export class Remembered<V> {
