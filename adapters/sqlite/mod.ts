@@ -1,6 +1,6 @@
 /**
  * The SQLite broker: the embedded default. Durable, one file, several processes at once, every capability but `waits`.
- * It runs over a small driver ({@linkcode SqlDriver}); that of `bun:sqlite` is in `bun_driver.ts`, which is not loaded
+ * It runs over a small driver ({@linkcode SqlDriver}); those of `bun:sqlite` and `node:sqlite` (Deno) are modules of their own, which are not loaded
  * from here.
  *
  * ```ts

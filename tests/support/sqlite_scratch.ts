@@ -7,7 +7,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BunSqliteOptions, bunSqlite } from "../../adapters/sqlite/bun_driver.ts";
+import { bunSqlite, type SqliteFileOptions } from "../../adapters/sqlite/bun_driver.ts";
 import { type SqlDriver, SqliteBroker, type SqlSource } from "../../adapters/sqlite/mod.ts";
 import type { BrokerQueue, QueueSettings } from "../../src/broker.ts";
 
@@ -23,7 +23,10 @@ export class Scratch {
   }
 
   /** The database in the scratch file; `then` may do something to each connection that is opened. */
-  database(options: Partial<BunSqliteOptions> = {}, then: (driver: SqlDriver) => void = () => {}): SqlSource {
+  database(
+    options: Partial<SqliteFileOptions> = {},
+    then: (driver: SqlDriver) => void = () => {},
+  ): SqlSource {
     const source = bunSqlite({ file: this.file, synchronous: "normal", ...options });
     return {
       ...source,

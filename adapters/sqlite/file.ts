@@ -1,0 +1,228 @@
+/**
+ * A database in a file, for any runtime whose SQLite works on files: options, WAL, transactions, and whether the file is still
+ * the one that was opened. What the runtimes' modules call differently is behind {@linkcode FileEngine}.
+ *
+ * @module
+ */
+import { statSync } from "node:fs";
+import { dirname } from "node:path";
+import {
+  type SqlDriver,
+  SqlRefusal,
+  type SqlSource,
+  type SqlStatement,
+  type SqlTrouble,
+  SqlUnavailable,
+} from "./driver.ts";
+
+export interface SqliteFileOptions {
+  /** The database file; made when it is missing, its folder is not. */
+  readonly file: string;
+  /**
+   * What survives a power failure. `"full"` (default): every commit reaches the disk before the verb answers, so nothing
+   * accepted is lost. `"normal"`: the last commits before a power failure may be lost; a crash of the process or of the
+   * worker alone loses nothing, and the file stays sound.
+   */
+  readonly synchronous?: "full" | "normal";
+  /**
+   * How long a verb waits for another process to end its transaction, in milliseconds, before it fails. 2,000 by default. The
+   * process waits as a whole: SQLite is called synchronously.
+   */
+  readonly busyTimeoutMs?: number;
+}
+
+/** A runtime's SQLite. */
+export interface FileEngine {
+  /** Opens the file, and makes it when it is missing. */
+  connect(file: string): FileDatabase;
+  /** SQLite's result code of an error, plain or extended; `undefined` where it is none of SQLite's, or is not known. */
+  codeOf(error: unknown): number | undefined;
+  /** Why the runtime itself does not let the file be opened, if that is what the error says. */
+  forbiddenBy?(error: unknown): string | undefined;
+}
+
+/** A connection of that SQLite. */
+export interface FileDatabase {
+  exec(sql: string): void;
+  prepare(sql: string): SqlStatement;
+  /** Whether a transaction is open. */
+  readonly inTransaction: boolean;
+  /** Ends its statements too. Called once. */
+  close(): void;
+}
+
+/** The file's identity is looked at no more often than this, in milliseconds. */
+const CHECK_EVERY_MS = 1000;
+
+/**
+ * The database in a file, as a WAL database, so that readers never wait and several processes may share it.
+ *
+ * @throws {TypeError} when `synchronous` or `busyTimeoutMs` is none of the allowed values, or the file is not a path.
+ */
+export function fileSource(options: SqliteFileOptions, engine: FileEngine): SqlSource {
+  const { file, synchronous = "full", busyTimeoutMs = 2000 } = options;
+  if (typeof file !== "string" || file === "" || file === ":memory:" || file.startsWith("file:")) {
+    throw new TypeError(
+      `Cannot use SQLite: file is ${JSON.stringify(file)}; it must be the path of a file (for jobs in memory take the memory broker)`,
+    );
+  }
+  if (synchronous !== "full" && synchronous !== "normal") {
+    throw new TypeError(`Cannot use SQLite: synchronous is ${synchronous}; it must be "full" or "normal"`);
+  }
+  if (!Number.isInteger(busyTimeoutMs) || busyTimeoutMs < 0) {
+    throw new TypeError(`Cannot use SQLite: busyTimeoutMs is ${busyTimeoutMs}; it must be an integer from 0`);
+  }
+  const trouble = (error: unknown) => troubleOf(engine.codeOf(error));
+  return {
+    where: file,
+    trouble,
+    async open() {
+      const db = connect(file, engine);
+      try {
+        db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+        await useWal(db, file, busyTimeoutMs, trouble);
+        db.exec(`PRAGMA synchronous = ${synchronous}`);
+        // Where fsync alone does not empty the drive's own cache (macOS), ask for more.
+        if (synchronous === "full") db.exec("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1");
+        db.exec("PRAGMA journal_size_limit = 67108864");
+        return new FileDriver(db, file);
+      } catch (error) {
+        db.close();
+        throw error;
+      }
+    },
+  };
+}
+
+function connect(file: string, engine: FileEngine): FileDatabase {
+  try {
+    return engine.connect(file);
+  } catch (error) {
+    const forbidden = engine.forbiddenBy?.(error);
+    if (forbidden !== undefined) throw new SqlUnavailable(forbidden, { cause: error });
+    if (troubleOf(engine.codeOf(error)) !== "other") throw error;
+    const folder = dirname(file);
+    const why = isFolder(file)
+      ? "it is a folder"
+      : isFolder(folder)
+        ? "the file cannot be opened or made; look at its permissions"
+        : `the folder ${folder} does not exist; make it first`;
+    throw new SqlUnavailable(why, { cause: error });
+  }
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+
+/**
+ * Switches the file to WAL. SQLite's own waiting does not cover this switch when several processes open a new file at once,
+ * so it is tried again here.
+ */
+async function useWal(
+  db: FileDatabase,
+  file: string,
+  busyTimeoutMs: number,
+  trouble: (error: unknown) => SqlTrouble,
+): Promise<void> {
+  const triesUntil = performance.now() + busyTimeoutMs;
+  for (;;) {
+    try {
+      const mode = db.prepare("PRAGMA journal_mode = WAL").get()?.journal_mode;
+      if (mode === "wal") return;
+      throw new SqlRefusal(
+        `its journal mode is ${mode} and cannot be made WAL; put the file ${file} on a local disk`,
+      );
+    } catch (error) {
+      if (trouble(error) !== "busy" || performance.now() >= triesUntil) throw error;
+    }
+    await new Promise<void>((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+class FileDriver implements SqlDriver {
+  readonly maxValueBytes = 1_000_000_000;
+  readonly #db: FileDatabase;
+  readonly #begin: SqlStatement;
+  readonly #commit: SqlStatement;
+  readonly #rollback: SqlStatement;
+  readonly #dataVersion: SqlStatement;
+  readonly #file: string;
+  readonly #identity: string;
+  #checkedAt: number;
+  #isClosed = false;
+
+  constructor(db: FileDatabase, file: string) {
+    this.#db = db;
+    this.#file = file;
+    this.#begin = db.prepare("BEGIN IMMEDIATE");
+    this.#commit = db.prepare("COMMIT");
+    this.#rollback = db.prepare("ROLLBACK");
+    this.#dataVersion = db.prepare("PRAGMA data_version");
+    this.#identity = identityOf(file);
+    this.#checkedAt = performance.now();
+  }
+
+  exec(sql: string): void {
+    this.#db.exec(sql);
+  }
+
+  prepare(sql: string): SqlStatement {
+    return this.#db.prepare(sql);
+  }
+
+  transaction<T>(fn: () => T): T {
+    this.#begin.run();
+    try {
+      const result = fn();
+      this.#commit.run();
+      return result;
+    } catch (error) {
+      // After some errors (a full disk, say) SQLite has rolled back already.
+      if (this.#db.inTransaction) this.#rollback.run();
+      throw error;
+    }
+  }
+
+  otherCommits(): number {
+    return Number(this.#dataVersion.get()?.data_version ?? 0);
+  }
+
+  /** A removed file lives on for who has it open, and dies with them: jobs put into it would be lost in silence. */
+  check(): void {
+    const now = performance.now();
+    if (now - this.#checkedAt < CHECK_EVERY_MS) return;
+    if (identityOf(this.#file) !== this.#identity) {
+      throw new SqlRefusal(
+        "the file was removed or replaced while it was open; stop every worker, bring the file back or begin with a new one, and start again",
+      );
+    }
+    this.#checkedAt = now;
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#db.close();
+  }
+}
+
+function identityOf(file: string): string {
+  const stat = statSync(file, { throwIfNoEntry: false });
+  return stat === undefined ? "none" : `${stat.dev}:${stat.ino}`;
+}
+
+/** By SQLite's primary result code, the low byte of the extended one. */
+const TROUBLES: ReadonlyMap<number, SqlTrouble> = new Map<number, SqlTrouble>([
+  [5, "busy"],
+  [6, "busy"],
+  [8, "readonly"],
+  [10, "io"],
+  [11, "corrupt"],
+  [13, "full"],
+  [26, "notadb"],
+]);
+
+function troubleOf(code: number | undefined): SqlTrouble {
+  return code === undefined ? "other" : (TROUBLES.get(code & 0xff) ?? "other");
+}
