@@ -28,6 +28,6 @@ const code = await runCommand(commands, process.argv.slice(2), {
   platform: bunPlatform(),
   env: process.env,
 });
-await io.flushed();
+await io.close();
 // A handler that ignored its signal, or a socket nobody closed, must not keep a command alive that is done.
 process.exit(code);

@@ -111,6 +111,21 @@ describe("NDJSON", () => {
     expect(await command.ended()).toEqual({ code: 0, out: "q: 3 accepted, 0 rejected\n", err: "" });
   });
 
+  test("what is printed reaches a reader whole, however much it is, and a reader that leaves is no error", async () => {
+    await using folder = await scratch();
+    const input = Array.from({ length: 10_000 }, (_, i) => `{"n":${i},"pad":"${"x".repeat(100)}"}`).join(
+      "\n",
+    );
+    await eddy(["enqueue", "q"], { cwd: folder.path, input });
+    const peek = await eddy(["peek", "q", "--limit", "10000", "--bodies", "--json"], { cwd: folder.path });
+    expect(peek.out.trimEnd().split("\n")).toHaveLength(10_000);
+    const call = `'${process.execPath}' '${join(ROOT, "runtimes/bun/main.ts")}' peek q --limit 10000; echo "code $?" >&2`;
+    await using shell = new RunningCommand(["sh", "-c", `(${call}) | head -n 1`], { cwd: folder.path });
+    const { out, err } = await shell.ended();
+    expect(out.trimEnd().split("\n")).toHaveLength(1);
+    expect(err).toBe("code 0\n");
+  });
+
   test("an empty input is no job and no error", async () => {
     await using folder = await scratch();
     const { code, out } = await eddy(["enqueue", "q"], { cwd: folder.path, input: "" });

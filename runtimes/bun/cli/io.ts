@@ -14,8 +14,8 @@ export interface Io {
   /** Standard input, read as fast as it is asked for. */
   stdin(): AsyncIterable<Uint8Array>;
   readonly stdinIsTerminal: boolean;
-  /** Resolves when all that was printed has left the process. */
-  flushed(): Promise<void>;
+  /** Ends the output: resolves when all that was printed has left the process. Nothing can be printed afterwards. */
+  close(): Promise<void>;
 }
 
 /** The streams of this process. */
@@ -44,13 +44,17 @@ export function processIo(): Io {
     },
     stdin: () => Bun.stdin.stream() as unknown as AsyncIterable<Uint8Array>,
     stdinIsTerminal: process.stdin.isTTY === true,
-    async flushed() {
+    async close() {
       wipe();
-      await Promise.all([process.stdout, process.stderr].map((stream) => written(stream)));
+      await Promise.all([process.stdout, process.stderr].map(ended));
     },
   };
 }
 
-function written(stream: NodeJS.WriteStream): Promise<void> {
-  return new Promise((resolve) => stream.write("", () => resolve()));
+/** Ends a stream; resolves when its last byte is gone, or cannot go any more. */
+function ended(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    stream.once("error", () => resolve());
+    stream.end(() => resolve());
+  });
 }
