@@ -135,6 +135,7 @@ test("a token is needed, in the header or in the query", async () => {
 
 test("methods and sizes have limits", async () => {
   expect((await ask("/ping", { method: "DELETE" })).status).toBe(405);
+  expect((await post("/", ["PING"], { "upstash-response-format": "resp2" })).status).toBe(400);
   const large = JSON.stringify(["SET", "k", "x".repeat(1_000_001)]);
   const answer = await post("/", large);
   expect(answer.status).toBe(413);
