@@ -35,7 +35,8 @@
  * nothing: its first enqueue adopts the generation that is there, or founds one, and binds it likewise. A `clear` keeps the generation. A full
  * Redis refuses to enqueue, and can still be worked empty.
  *
- * Not kept: the error of a retry (a dead letter's is).
+ * Not kept: the error of a retry (a dead letter's is). A claim may be short of what is there where bodies are large (`maxReplyBytes`);
+ * then `nextDueMs` is 0.
  *
  * @module
  */

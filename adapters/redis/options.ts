@@ -27,6 +27,11 @@ export interface RedisBrokerOptions {
   readonly maxBodyBytes?: number;
   /** The largest request in bytes; an enqueue that is larger goes in parts. Default 8,000,000, below Upstash's 10 MB. */
   readonly maxRequestBytes?: number;
+  /**
+   * How many bytes of jobs one claim brings at most, before JSON's escapes; a claim that would bring more is cut short, to one job at
+   * least. Default 4,000,000: a reply too large for the way back would never arrive.
+   */
+  readonly maxReplyBytes?: number;
   /** Told what could not be checked. Default: one line on the console. */
   readonly onWarning?: (text: string) => void;
 }
@@ -77,6 +82,7 @@ export function resolveRedisOptions(options: RedisBrokerOptions): ResolvedRedisO
     watchSilenceMs: positive("watchSilenceMs", options.watchSilenceMs ?? 60_000),
     maxBodyBytes: positive("maxBodyBytes", options.maxBodyBytes ?? 1_048_576),
     maxRequestBytes: positive("maxRequestBytes", options.maxRequestBytes ?? 8_000_000),
+    maxReplyBytes: positive("maxReplyBytes", options.maxReplyBytes ?? 4_000_000),
     onWarning: options.onWarning ?? ((text) => console.warn(text)),
   });
 }

@@ -248,6 +248,7 @@ export class RedisQueue implements BrokerQueue {
       claim !== undefined && verify ? "1" : "0",
       String(claim?.max ?? 0),
       claim?.leaseId ?? "",
+      String(this.#connection.options.maxReplyBytes),
     ]);
     const [, letters, renewals, memo, stats, memory, nextDue, records] = reply;
     const settled = plan.results(letters);

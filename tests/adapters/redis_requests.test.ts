@@ -24,7 +24,15 @@ afterAll(async () => {
 });
 
 let serial = 0;
-function fresh(more: { url?: string; token?: string; timeoutMs?: number; maxRequestBytes?: number } = {}) {
+function fresh(
+  more: {
+    url?: string;
+    token?: string;
+    timeoutMs?: number;
+    maxRequestBytes?: number;
+    maxReplyBytes?: number;
+  } = {},
+) {
   serial += 1;
   front.behave = (_request, forward) => forward();
   const { url = front.url, token = TOKEN, timeoutMs = 10_000, ...options } = more;
@@ -159,6 +167,26 @@ test("an enqueue too large for one request goes in parts, all or none, and may b
   expect(deliveries.length).toBe(39);
   const names = (await redis.server.command("KEYS", "*part*")) as string[];
   expect(names).toEqual([]);
+});
+
+test("a claim brings no more bytes than the way back allows, and says that there are more", async () => {
+  const { queue } = fresh({ maxReplyBytes: 100_000 });
+  await queue.open();
+  const sizes = [30_000, 30_000, 30_000, 30_000, 250_000, 10, 60_000, 60_000];
+  await put(
+    queue,
+    ...sizes.map((size, n) => job(`j${n}`, { body: "x".repeat(size), priority: n === 7 ? "low" : "high" })),
+  );
+  const batches: string[][] = [];
+  for (;;) {
+    const { deliveries, nextDueMs } = await queue.claim({ leaseId: leaseId(), max: 16, waitMs: 0 });
+    if (deliveries.length === 0) break;
+    batches.push(ids(deliveries));
+    if (batches.flat().length < sizes.length) expect(nextDueMs).toBe(0);
+    expect(deliveries.every((one) => one.attempt === 1 && !one.suspect)).toBe(true);
+    expect(await settle(queue, deliveries, ACK)).toEqual(deliveries.map(() => "done"));
+  }
+  expect(batches).toEqual([["j0", "j1", "j2"], ["j3"], ["j4"], ["j5", "j6"], ["j7"]]);
 });
 
 describe("what is told", () => {

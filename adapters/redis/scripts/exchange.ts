@@ -106,7 +106,7 @@ end
 `;
 
 /**
- * Claiming. Arguments: how many, and the lease's id. Answers the records, settled ones of a repeated claim among them, and in how many
+ * Claiming. Argument: the lease's id. Answers the records, settled ones of a repeated claim among them, and in how many
  * milliseconds more could come (-1: nothing in sight).
  */
 const CLAIM = `
@@ -184,7 +184,22 @@ local function pick(max)
   return picked
 end
 
-local function claim(max, lease_ms)
+-- A reply too large to arrive would be lost again and again, and its jobs with it: what is beyond the limit goes back to its
+-- place. One job always comes. Answers whether some went back.
+local function cut(picked, most_bytes)
+  local bytes = 0
+  for i, record in ipairs(picked) do
+    bytes = bytes + #record
+    if bytes > most_bytes and i > 1 then
+      put_back({unpack(picked, i)}, false)
+      for j = #picked, i, -1 do picked[j] = nil end
+      return true
+    end
+  end
+  return false
+end
+
+local function claim(max, lease_ms, most_bytes)
   local id = arg()
   local key = lease_key(id)
   local held = try('LRANGE', key, 1, -1)
@@ -195,13 +210,14 @@ local function claim(max, lease_ms)
     call('ZADD', LEASES, ends, id)
     return held, -1
   end
-  local picked, deadline = {}, nil
+  local picked, deadline, was_cut = {}, nil, false
   if not state[2] then
     local moves = math.max(max, 100)
     move_inbox(moves)
     deadline = take_back_lapsed(moves)
     move_due(moves)
     picked = pick(max)
+    was_cut = cut(picked, most_bytes)
   end
   local count = #picked
   if count == 0 then
@@ -212,6 +228,7 @@ local function claim(max, lease_ms)
     call('ZADD', LEASES, ends, id)
   end
   if count == max or state[2] then return picked, -1 end
+  if was_cut then return picked, 0 end
   local next_due = count > 0 and now + lease_ms or nil
   if deadline and (not next_due or deadline < next_due) then next_due = deadline end
   local delayed = tonumber(call('ZRANGE', DELAYED, 0, 0, 'WITHSCORES')[2])
@@ -222,7 +239,8 @@ end
 
 /**
  * Arguments: generation; lease in milliseconds; `=` and the memo to remember, or `''`; how many leases to settle; each; how many
- * to renew; each; `1` to read the memo; `1` to read what the guard needs; how many to claim, 0 for none; the lease's id.
+ * to renew; each; `1` to read the memo; `1` to read what the guard needs; how many to claim, 0 for none; the lease's id; at
+ * most how many bytes of records.
  *
  * Answer: `ok`, the letters of each settled lease, those of the renewals, the memo (`=` and text, or `''`), the two sections of INFO,
  * the milliseconds to the next, the records.
@@ -250,7 +268,7 @@ if verify then
 end
 local max = tonumber(arg())
 local records, next_due = {}, -1
-if max > 0 then records, next_due = claim(max, lease_ms) end
+if max > 0 then records, next_due = claim(max, lease_ms, tonumber(ARGV[#ARGV])) end
 if news then call('PUBLISH', PREFIX .. 'wake', '1') end
 return {'ok', settled, table.concat(renewed), memo, stats, memory, whole(next_due), records}
 `;
