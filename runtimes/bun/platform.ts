@@ -11,6 +11,12 @@ const LONGEST_TIMEOUT_MS = 2_147_483_647;
 /** How many connections Bun's `fetch` opens at a time before it lets further requests wait. */
 const FETCH_CONNECTIONS = 256;
 
+/**
+ * How long after the first signal the same one again counts as its copy, in milliseconds. On Ctrl-C a terminal signals every process of the command, and launchers
+ * (`npm run`) pass on what they got too; nobody presses twice that fast.
+ */
+const COPY_WITHIN_MS = 250;
+
 const STOP_SIGNALS = { SIGTERM: 15, SIGINT: 2 } as const;
 type StopSignal = keyof typeof STOP_SIGNALS;
 
@@ -18,7 +24,7 @@ type StopSignal = keyof typeof STOP_SIGNALS;
  * Makes the Platform for a Bun process.
  *
  * The first SIGTERM or SIGINT calls the functions given to `onStop`; a second one ends the process at once with the exit code a shell
- * would report (143 or 130). While no function is registered the signals do what they do by default.
+ * would report (143 or 130), unless it is the first one's copy. While no function is registered the signals do what they do by default.
  */
 export function bunPlatform(): Platform {
   const stops = new StopSignals();
@@ -59,10 +65,14 @@ function setTimer(ms: number, fn: () => void): CancelTimer {
 /** Hands the process's stop signals to whoever registered. Listens only while somebody has. */
 class StopSignals {
   #fns: ((reason: string) => void)[] = [];
-  #asked = false;
+  #first: { readonly signal: StopSignal; readonly at: number } | undefined;
   readonly #onSignal = (signal: StopSignal) => {
-    if (this.#asked) process.exit(128 + STOP_SIGNALS[signal]);
-    this.#asked = true;
+    const now = performance.now();
+    if (this.#first !== undefined) {
+      if (signal === this.#first.signal && now - this.#first.at < COPY_WITHIN_MS) return;
+      process.exit(128 + STOP_SIGNALS[signal]);
+    }
+    this.#first = { signal, at: now };
     for (const fn of this.#fns) fn(signal);
   };
 

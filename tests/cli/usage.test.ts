@@ -36,7 +36,7 @@ describe("help", () => {
   test.each(COMMANDS)("%s --help names every flag with its default, wherever it stands", async (command) => {
     const { code, out, err } = await eddy([command, "x", "--help"]);
     expect([code, err]).toEqual([0, ""]);
-    const module = (await import(join(ROOT, `runtimes/bun/commands/${command}.ts`))) as {
+    const module = (await import(join(ROOT, `runtimes/cli/commands/${command}.ts`))) as {
       default: { flags: Record<string, { kind: string; default?: unknown; unit?: string }> };
     };
     for (const [name, flag] of Object.entries(module.default.flags)) {

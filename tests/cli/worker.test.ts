@@ -2,7 +2,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join, resolve } from "node:path";
 import { type HoldingServer, holdingServer } from "./holding_server.ts";
-import { eddy, type RunningCommand, scratch, startEddy } from "./process.ts";
+import { eddy, RunningCommand, scratch, startEddy } from "./process.ts";
 
 // Each test starts processes.
 setDefaultTimeout(30_000);
@@ -95,11 +95,46 @@ describe("stopping under load", () => {
     await using worker = await underLoad(load.folder.path, load.server, load.env);
     worker.signal(signal);
     await worker.outputs(/Stopping/);
-    worker.signal(signal);
-    const { code, out } = await worker.exited();
+    // The first copies count as the first signal, so it is sent until it is heeded.
+    const again = setInterval(() => worker.signal(signal), 20);
+    const { code, out } = await worker.exited().finally(() => clearInterval(again));
     expect(code).toBe(expected);
     expect(out).not.toContain("Stopped");
   });
+
+  test("a copy of the first signal, as launchers send it, changes nothing", async () => {
+    await using load = await backlog(5);
+    await using worker = await underLoad(load.folder.path, load.server, load.env);
+    worker.signal("SIGINT");
+    worker.signal("SIGINT");
+    await worker.outputs(/Stopping/);
+    load.server.answer();
+    const { code, out } = await worker.exited();
+    expect(code).toBe(0);
+    expect(out).toMatch(/Stopped\n$/);
+  });
+
+  test.each(["npm", "bun"])(
+    "a signal to `%s run` alone, or to it and all below it, stops as gracefully",
+    async (launcher) => {
+      for (const whole of [false, true]) {
+        await using load = await backlog(5);
+        const args = [launcher, "run", "worker", ...(launcher === "npm" ? ["--"] : []), HELD];
+        const env = { ...load.env, EDDY_BROKER: `sqlite:${load.folder.file("eddy.sqlite")}` };
+        // `setsid` makes it the first of a process group, as a shell does for a command in a terminal.
+        await using run = new RunningCommand(["setsid", ...args], { cwd: ROOT, env });
+        await run.outputs(/Ready/);
+        await load.server.came(2);
+        if (whole) process.kill(-run.pid, "SIGINT");
+        else run.signal("SIGTERM");
+        await run.outputs(/Stopping/);
+        load.server.answer();
+        const { out } = await run.exited();
+        expect(out).toMatch(/Stopped\n$/);
+        expect(load.server.asked).toHaveLength(2);
+      }
+    },
+  );
 });
 
 describe("drain", () => {
