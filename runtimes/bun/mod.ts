@@ -3,7 +3,8 @@
  *
  * @module
  */
-export { type BrokerSpec, chooseBroker, DEFAULT_BROKER, describeBroker } from "./broker_spec.ts";
+export { type Address, type HttpServer, isLoopback, parseAddress } from "../cli/address.ts";
+export { type BrokerSpec, chooseBroker, DEFAULT_BROKER, describeBroker } from "../cli/broker_spec.ts";
 export { openBroker } from "./brokers.ts";
-export { type Address, type HttpServer, isLoopback, parseAddress, serveHttp } from "./http_server.ts";
+export { serveHttp } from "./http_server.ts";
 export { bunPlatform } from "./platform.ts";

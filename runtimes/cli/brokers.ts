@@ -4,19 +4,20 @@
  * @module
  */
 import type { Broker } from "../../src/broker.ts";
-import type { Platform } from "../../src/platform.ts";
 import type { BrokerSpec } from "./broker_spec.ts";
+import type { Shell } from "./shell.ts";
 
 /**
  * Makes the connection that a description names. An adapter is only loaded when it is used. Does no I/O; queues are opened by whoever uses them.
  *
- * @param onWarning is told what the broker could not check about the engine. By default a line on standard error.
+ * @param onWarning is told what the broker could not check about the engine.
  */
-export async function openBroker(
+export async function connectBroker(
   spec: BrokerSpec,
-  platform: Platform,
-  onWarning: (text: string) => void = (text) => console.error(text),
+  shell: Pick<Shell, "platform" | "sqlite">,
+  onWarning: (text: string) => void,
 ): Promise<Broker> {
+  const { platform } = shell;
   switch (spec.kind) {
     case "memory": {
       const { MemoryBroker } = await import("../../adapters/memory.ts");
@@ -24,8 +25,10 @@ export async function openBroker(
     }
     case "sqlite": {
       const { SqliteBroker } = await import("../../adapters/sqlite/mod.ts");
-      const { bunSqlite } = await import("../../adapters/sqlite/bun_driver.ts");
-      return new SqliteBroker({ database: bunSqlite({ file: spec.file }), wallNow: () => platform.wallNow() });
+      return new SqliteBroker({
+        database: await shell.sqlite(spec.file),
+        wallNow: () => platform.wallNow(),
+      });
     }
     case "redis": {
       const { RedisBroker } = await import("../../adapters/redis/mod.ts");

@@ -3,12 +3,14 @@
  *
  * @module
  */
-import type { Platform } from "../../../src/platform.ts";
+import type { Platform } from "../../src/platform.ts";
 import type { Flags, FlagValues, ParsedArgs } from "./flags.ts";
 import type { Io } from "./io.ts";
+import type { Shell } from "./shell.ts";
 
 /** What a command is given to work with. */
 export interface Context {
+  readonly shell: Shell;
   readonly io: Io;
   readonly platform: Platform;
   readonly env: Readonly<Record<string, string | undefined>>;

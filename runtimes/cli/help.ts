@@ -5,30 +5,33 @@
  */
 import type { Command } from "./command.ts";
 import type { Flag } from "./flags.ts";
+import type { Shell } from "./shell.ts";
 
-/** The commands that package.json has a script for; the others are reached through `eddy`. */
+/** The commands that package.json has a script for, and deno.json a task; the others are reached through `eddy`. */
 const SCRIPTS: ReadonlySet<string> = new Set(["worker", "enqueue", "drain", "stats", "demo"]);
 
+type Words = Pick<Shell, "start" | "hint">;
+
 /** How people start a command. */
-export function invocation(command: string): string {
-  return SCRIPTS.has(command) ? `bun run ${command}` : `bun run eddy ${command}`;
+export function invocation(command: string, { start }: Words): string {
+  return SCRIPTS.has(command) ? `${start} ${command}` : `${start} eddy ${command}`;
 }
 
 const WIDTH = 100;
 
 /** `--help` of one command: every flag with its unit and default. */
-export function commandHelp(command: Command): string {
+export function commandHelp(command: Command, words: Words): string {
   const flags: [string, string][] = Object.entries(command.flags).map(([name, flag]) => [
     `--${name}${valueName(flag)}`,
     flagHelp(flag),
   ]);
   flags.push(["--help", "print this"]);
-  const usage = `Usage: ${invocation(command.name)} ${command.args === "" ? "" : `${command.args} `}[flags]`;
+  const usage = `Usage: ${invocation(command.name, words)} ${command.args === "" ? "" : `${command.args} `}[flags]`;
   return `${command.summary}\n\n${usage}\n\n${reflowed(command.about.trim())}\n\nFlags:\n${columns(flags)}`;
 }
 
 /** The list of commands. */
-export function overview(commands: readonly Command[]): string {
+export function overview(commands: readonly Command[], { start, hint }: Words): string {
   const lines = commands.map((command): [string, string] => [
     `${command.name} ${command.args}`.trim(),
     command.summary,
@@ -36,12 +39,12 @@ export function overview(commands: readonly Command[]): string {
   const scripts = [...SCRIPTS].join(", ");
   return `Eddy, a queue worker for the edge.
 
-Usage: bun run eddy COMMAND [flags], or for ${scripts} just: bun run COMMAND [flags]
+Usage: ${start} eddy COMMAND [flags], or for ${scripts} just: ${start} COMMAND [flags]
 
 Commands:
 ${columns(lines)}
 
-Each command has --help. With npm: npm run eddy -- COMMAND [flags].`;
+Each command has --help.${hint === undefined ? "" : ` ${hint}`}`;
 }
 
 function valueName(flag: Flag): string {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import process from "node:process";
 
 export interface Io {
   /** Prints a line to standard output. */
@@ -18,8 +19,8 @@ export interface Io {
   close(): Promise<void>;
 }
 
-/** The streams of this process. */
-export function processIo(): Io {
+/** The streams of this process; how standard input is read is the runtime's. */
+export function processIo(stdin: Io["stdin"]): Io {
   const terminal = process.stderr.isTTY === true;
   let shown = false;
   const wipe = () => {
@@ -42,7 +43,7 @@ export function processIo(): Io {
       process.stderr.write(`\r\x1b[K${text}`);
       shown = text !== "";
     },
-    stdin: () => Bun.stdin.stream() as unknown as AsyncIterable<Uint8Array>,
+    stdin,
     stdinIsTerminal: process.stdin.isTTY === true,
     async close() {
       wipe();

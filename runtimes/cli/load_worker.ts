@@ -7,13 +7,13 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { WorkerDefinition } from "../../src/worker.ts";
-import { UsageError } from "./cli/flags.ts";
+import { UsageError } from "./flags.ts";
 
 /** Where a worker is looked for when no file is named, in the current folder. */
 export const WORKER_FILES = ["worker.ts", "worker.js", "worker.mjs"] as const;
 
 /** The example that comes with Eddy, for a folder without a worker. */
-const EXAMPLE = resolve(import.meta.dir, "../../examples/worker.ts");
+const EXAMPLE = resolve(import.meta.dirname, "../../examples/worker.ts");
 
 export interface LoadedWorker {
   readonly definition: WorkerDefinition;

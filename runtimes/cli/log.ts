@@ -4,7 +4,7 @@
  * @module
  */
 import type { LogLevel, LogSink } from "../../src/job.ts";
-import { printable } from "./cli/printable.ts";
+import { printable } from "./printable.ts";
 
 const RANK: Readonly<Record<LogLevel, number>> = { debug: 0, info: 1, warn: 2, error: 3 };
 

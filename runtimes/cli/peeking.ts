@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { JobState } from "../../../src/broker.ts";
-import { shown } from "../../../src/http/queue_routes.ts";
+import type { JobState } from "../../src/broker.ts";
+import { shown } from "../../src/http/queue_routes.ts";
 import { BROKER_FLAG, type Context, JSON_FLAG, WORKER_FLAG } from "./command.ts";
 import { printable } from "./printable.ts";
 import { offered, withQueue } from "./queues.ts";

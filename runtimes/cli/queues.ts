@@ -4,15 +4,15 @@
  * @module
  */
 import { existsSync } from "node:fs";
-import { type Broker, type BrokerQueue, isQueueName } from "../../../src/broker.ts";
-import { resolveOptions } from "../../../src/options.ts";
-import { type QueueDefinition, queue } from "../../../src/queue.ts";
-import type { WorkerDefinition } from "../../../src/worker.ts";
-import { type BrokerSpec, chooseBroker, describeBroker } from "../broker_spec.ts";
-import { openBroker } from "../brokers.ts";
-import { loadWorker } from "../load_worker.ts";
+import { type Broker, type BrokerQueue, isQueueName } from "../../src/broker.ts";
+import { resolveOptions } from "../../src/options.ts";
+import { type QueueDefinition, queue } from "../../src/queue.ts";
+import type { WorkerDefinition } from "../../src/worker.ts";
+import { type BrokerSpec, chooseBroker, describeBroker } from "./broker_spec.ts";
+import { connectBroker } from "./brokers.ts";
 import type { Context } from "./command.ts";
 import { UsageError } from "./flags.ts";
+import { loadWorker } from "./load_worker.ts";
 
 /** Calls `use` with the chosen broker and closes it afterwards. */
 export async function withBroker<T>(
@@ -21,7 +21,7 @@ export async function withBroker<T>(
   use: (broker: Broker, spec: BrokerSpec) => Promise<T>,
 ): Promise<T> {
   const spec = chooseBroker(flag, context.env);
-  const broker = await openBroker(spec, context.platform, (text) => context.io.err(text));
+  const broker = await connectBroker(spec, context.shell, (text) => context.io.err(text));
   try {
     return await use(broker, spec);
   } finally {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { BrokerError, EnqueueError } from "../../../src/errors.ts";
+import { BrokerError, EnqueueError } from "../../src/errors.ts";
 import type { Command, Context } from "./command.ts";
 import { parseFlags, UsageError } from "./flags.ts";
 import { commandHelp, invocation, overview } from "./help.ts";
@@ -26,7 +26,7 @@ export async function runCommand(
   const [name, ...rest] = args;
   if (name === undefined || name === "--help" || name === "help") {
     const all = await Promise.all(Object.values(commands).map(async (load) => (await load()).default));
-    io[name === undefined ? "err" : "out"](overview(all));
+    io[name === undefined ? "err" : "out"](overview(all, context.shell));
     return name === undefined ? MISUSED : 0;
   }
   const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
@@ -39,7 +39,7 @@ export async function runCommand(
   try {
     const command = (await load()).default;
     if (asksForHelp(rest)) {
-      io.out(commandHelp(command));
+      io.out(commandHelp(command, context.shell));
       return 0;
     }
     return await command.run(context, parseFlags(command.flags, rest));
@@ -53,10 +53,10 @@ function asksForHelp(args: readonly string[]): boolean {
   return args.slice(0, end < 0 ? undefined : end).includes("--help");
 }
 
-function tell(error: unknown, name: string, { io }: Context): number {
+function tell(error: unknown, name: string, { io, shell }: Context): number {
   if (error instanceof UsageError) {
     io.err(error.message);
-    io.err(`See \`${invocation(name)} --help\`.`);
+    io.err(`See \`${invocation(name, shell)} --help\`.`);
     return MISUSED;
   }
   io.err(sentenceOf(error));

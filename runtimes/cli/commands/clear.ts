@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { BROKER_FLAG, BROKER_HELP, defineCommand, JSON_FLAG, WORKER_FLAG } from "../cli/command.ts";
-import { UsageError } from "../cli/flags.ts";
-import { offered, withQueue } from "../cli/queues.ts";
+import { BROKER_FLAG, BROKER_HELP, defineCommand, JSON_FLAG, WORKER_FLAG } from "../command.ts";
+import { UsageError } from "../flags.ts";
+import { offered, withQueue } from "../queues.ts";
 
 const STATES = ["ready", "delayed", "dead"] as const;
 

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { BROKER_HELP, defineCommand } from "../cli/command.ts";
-import { PEEK_FLAGS, peekAt } from "../cli/peeking.ts";
+import { BROKER_HELP, defineCommand } from "../command.ts";
+import { PEEK_FLAGS, peekAt } from "../peeking.ts";
 
 export default defineCommand({
   name: "dead",

@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { prefetchDemo } from "../../../examples/prefetch.ts";
 import { describeBroker } from "../broker_spec.ts";
-import { BROKER_HELP, defineCommand } from "../cli/command.ts";
-import { withBroker } from "../cli/queues.ts";
+import { BROKER_HELP, defineCommand } from "../command.ts";
+import { withBroker } from "../queues.ts";
 
 export default defineCommand({
   name: "demo",

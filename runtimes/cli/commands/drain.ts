@@ -4,11 +4,11 @@
  * @module
  */
 import { type DrainReport, drain } from "../../../src/drain.ts";
-import { BROKER_FLAG, BROKER_HELP, defineCommand, JSON_FLAG } from "../cli/command.ts";
-import { defineQueue, withBroker } from "../cli/queues.ts";
+import { BROKER_FLAG, BROKER_HELP, defineCommand, JSON_FLAG } from "../command.ts";
 import { EventLog } from "../event_log.ts";
 import { loadWorker } from "../load_worker.ts";
 import { printingLog } from "../log.ts";
+import { defineQueue, withBroker } from "../queues.ts";
 
 /** Exit code when the run ended with work left. */
 const WORK_LEFT = 3;

@@ -8,16 +8,9 @@ import { whyUnfit } from "../../../src/http/check.ts";
 import { ingestLines } from "../../../src/http/ingest.ts";
 import { Producer } from "../../../src/producer.ts";
 import type { QueueDefinition } from "../../../src/queue.ts";
-import {
-  BROKER_FLAG,
-  BROKER_HELP,
-  type Context,
-  defineCommand,
-  JSON_FLAG,
-  WORKER_FLAG,
-} from "../cli/command.ts";
-import { UsageError } from "../cli/flags.ts";
-import { defineQueue, namedWorker, openQueue, withBroker } from "../cli/queues.ts";
+import { BROKER_FLAG, BROKER_HELP, type Context, defineCommand, JSON_FLAG, WORKER_FLAG } from "../command.ts";
+import { UsageError } from "../flags.ts";
+import { defineQueue, namedWorker, openQueue, withBroker } from "../queues.ts";
 
 interface JobFlags {
   readonly delayMs?: number;

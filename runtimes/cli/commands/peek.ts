@@ -4,8 +4,8 @@
  * @module
  */
 import type { JobState } from "../../../src/broker.ts";
-import { BROKER_HELP, defineCommand } from "../cli/command.ts";
-import { PEEK_FLAGS, peekAt } from "../cli/peeking.ts";
+import { BROKER_HELP, defineCommand } from "../command.ts";
+import { PEEK_FLAGS, peekAt } from "../peeking.ts";
 
 export default defineCommand({
   name: "peek",

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { BROKER_FLAG, BROKER_HELP, defineCommand, JSON_FLAG, WORKER_FLAG } from "../cli/command.ts";
-import { offered, withQueue } from "../cli/queues.ts";
+import { BROKER_FLAG, BROKER_HELP, defineCommand, JSON_FLAG, WORKER_FLAG } from "../command.ts";
+import { offered, withQueue } from "../queues.ts";
 
 export default defineCommand({
   name: "redrive",

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { BROKER_FLAG, BROKER_HELP, defineCommand, JSON_FLAG } from "../cli/command.ts";
-import { assertThere, defineQueue, offered, openQueue, withBroker } from "../cli/queues.ts";
-import { table } from "../cli/table.ts";
+import { BROKER_FLAG, BROKER_HELP, defineCommand, JSON_FLAG } from "../command.ts";
 import { loadWorker } from "../load_worker.ts";
+import { assertThere, defineQueue, offered, openQueue, withBroker } from "../queues.ts";
+import { table } from "../table.ts";
 
 export default defineCommand({
   name: "stats",

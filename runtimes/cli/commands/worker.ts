@@ -10,14 +10,14 @@ import { createApp } from "../../../src/http/app.ts";
 import type { LogSink } from "../../../src/job.ts";
 import { type RunningWorker, startWorker } from "../../../src/start.ts";
 import type { WorkerDefinition } from "../../../src/worker.ts";
+import { type HttpServer, isLoopback, parseAddress } from "../address.ts";
 import { describeBroker } from "../broker_spec.ts";
-import { BROKER_FLAG, BROKER_HELP, type Context, defineCommand } from "../cli/command.ts";
-import { UsageError } from "../cli/flags.ts";
-import { withBroker } from "../cli/queues.ts";
+import { BROKER_FLAG, BROKER_HELP, type Context, defineCommand } from "../command.ts";
 import { EventLog } from "../event_log.ts";
-import { type HttpServer, isLoopback, parseAddress, serveHttp } from "../http_server.ts";
+import { UsageError } from "../flags.ts";
 import { loadWorker } from "../load_worker.ts";
 import { printingLog } from "../log.ts";
+import { withBroker } from "../queues.ts";
 
 /** How long HTTP requests in flight may take once the worker has stopped, in milliseconds. */
 const HTTP_WAIT_MS = 1_000;
@@ -192,5 +192,5 @@ function serve(task: Work, worker: RunningWorker, stopping: AbortSignal): HttpSe
     stopping,
     log,
   });
-  return serveHttp(http.address, (request) => app.fetch(request));
+  return task.context.shell.serve(http.address, (request) => app.fetch(request));
 }

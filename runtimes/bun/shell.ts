@@ -1,0 +1,26 @@
+/**
+ * What Eddy's commands need of Bun.
+ *
+ * @module
+ */
+import type { Shell } from "../cli/shell.ts";
+import { serveHttp } from "./http_server.ts";
+import { bunPlatform } from "./platform.ts";
+
+/** Makes the Shell of a Bun process. */
+export function bunShell(): Shell {
+  return {
+    platform: bunPlatform(),
+    start: "bun run",
+    hint: "With npm: npm run eddy -- COMMAND [flags].",
+    stdin: () => Bun.stdin.stream() as unknown as AsyncIterable<Uint8Array>,
+    sqlite: openSqlite,
+    serve: serveHttp,
+  };
+}
+
+/** The embedded database in a file. Loads the driver; opens nothing. */
+export async function openSqlite(file: string) {
+  const { bunSqlite } = await import("../../adapters/sqlite/bun_driver.ts");
+  return bunSqlite({ file });
+}
