@@ -197,6 +197,48 @@ describe("what is kept", () => {
   });
 });
 
+test("a text is TEXT, but where a NUL or half a character would be bent by some reader", async () => {
+  const texts = ["", "plain \u{1F680}", "nul \0 within", "half \uD83D of a pair"];
+  await put(queue, ...texts.map((body, i) => job(`a${i}`, { body })), job("b", { body: Uint8Array.of(65) }));
+  const rows = db
+    .query("SELECT typeof(body) AS type, length(CAST(body AS BLOB)) AS size FROM eddy_jobs")
+    .all();
+  expect(rows).toEqual([
+    { type: "text", size: 0 },
+    { type: "text", size: 10 },
+    { type: "blob", size: 12 },
+    { type: "blob", size: 18 },
+    { type: "blob", size: 1 },
+  ]);
+});
+
+test("commits that leave nothing to claim wake nobody", async () => {
+  const other = await scratch.queue(undefined, () => nowMs);
+  let wakes = 0;
+  const watch = await queue.watch!(
+    () => {
+      wakes += 1;
+    },
+    () => {},
+  );
+  await other.pause!();
+  await put(other, "a");
+  // Time enough for the watch to look, several times over.
+  const lookOn = async () => {
+    for (let i = 0; i < 6; i += 1) await new Promise((resolve) => setTimeout(resolve, 5));
+  };
+  await lookOn();
+  expect(wakes).toBe(0);
+  await other.clear!(["ready"]);
+  await other.resume!();
+  for (let i = 0; i < 3; i += 1) {
+    await put(other, job("later", { delayMs: 5000 }));
+    await lookOn();
+  }
+  expect(wakes).toBe(0);
+  await watch.close();
+});
+
 describe("what a claim costs", () => {
   test("every statement of a claim and a settlement goes by an index or by rows, whatever the statistics", async () => {
     // The worst statistics there can be: of a moment when every table had a single row.
@@ -226,6 +268,17 @@ describe("what a claim costs", () => {
         .filter((detail) => /^SCAN (?!json_each|CONSTANT)/.test(detail));
       expect({ name, scans }).toEqual({ name, scans: [] });
     }
+  });
+
+  test("a claim takes back a bounded number of jobs, whole leases at a time, and all come in the end", async () => {
+    await put(queue, ...idsOf("a", 900));
+    await put(queue, ...idsOf("b", 900));
+    for (let i = 0; i < 3; i += 1) await take(queue, 600);
+    nowMs += 30_000;
+    expect(ids(await take(queue, 1))).toEqual(["a1"]);
+    expect(db.query("SELECT count(*) AS n FROM eddy_leases WHERE ended = 0").get()).toEqual({ n: 2 });
+    expect(await queue.sizes!()).toMatchObject({ ready: 1199, held: 601 });
+    expect(await drain(queue)).toHaveLength(1799);
   });
 
   test("all jobs of a large backlog come, the moves of each claim bounded", async () => {

@@ -24,8 +24,8 @@ export const lifeCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: "wake: an enqueue over the same connection wakes the watcher",
-    needs: ["wake"],
+    name: "wake: whatever makes work over the same connection wakes the watcher",
+    needs: ["wake", "exchange", "abandon", "redrive", "pause"],
     async run({ queue, until }) {
       let wakes = 0;
       const watch = await queue.watch!(
@@ -34,8 +34,26 @@ export const lifeCases: readonly ConformanceCase[] = [
         },
         () => {},
       );
-      await put(queue, "a");
-      await until(() => wakes > 0, "the watcher was woken");
+      const wakesBy = async (what: string, step: () => Promise<unknown>) => {
+        const before = wakes;
+        await step();
+        await until(() => wakes > before, `${what} woke the watcher`);
+        return take(queue);
+      };
+      const enqueued = await wakesBy("an enqueue", () => put(queue, "a"));
+      const released = await wakesBy("a release", () => settle(queue, enqueued, RELEASE));
+      const exchanged = await wakesBy("an exchange", () =>
+        queue.exchange!({
+          settle: released.map((delivery) => ({ delivery, verdict: RELEASE })),
+          renew: [],
+        }),
+      );
+      const abandoned = await wakesBy("an abandon", () => queue.abandon!([exchanged[0]?.leaseId as string]));
+      await settle(queue, abandoned, DEAD);
+      const redriven = await wakesBy("a redrive", () => queue.redrive!({ limit: 1 }));
+      await queue.pause!();
+      await settle(queue, redriven, RELEASE);
+      same(ids(await wakesBy("a resume", () => queue.resume!())), ["a"], "the claim after them all");
       await watch.close();
     },
   },
