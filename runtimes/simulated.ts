@@ -17,6 +17,12 @@ export function seededRandom(seed: number): () => number {
   };
 }
 
+/**
+ * A world that sets or fires so many timers while its clock stands still is going round in a circle: it would spin for ever, and no
+ * deadline in simulated time could end it.
+ */
+const MOST_AT_ONE_INSTANT = 100_000;
+
 interface Timer {
   readonly at: number;
   readonly order: number;
@@ -52,6 +58,9 @@ export class SimulatedPlatform implements Platform {
   readonly #kept = new Set<Promise<unknown>>();
   #now = 0;
   #order = 0;
+  /** Timers set and fired since the clock last moved. */
+  #atThisInstant = 0;
+  #livelock: Error | undefined;
 
   constructor(options: SimulatedOptions = {}) {
     this.#random = seededRandom(options.seed ?? 1);
@@ -78,6 +87,7 @@ export class SimulatedPlatform implements Platform {
   }
 
   setTimer(ms: number, fn: () => void): CancelTimer {
+    this.#countAtThisInstant();
     const timer: Timer = { at: this.#now + Math.max(0, ms), order: this.#order++, fn, cancelled: false };
     // Kept sorted: a world has few timers, and the next one is asked for far more often than one is added.
     let index = this.#timers.length;
@@ -136,7 +146,7 @@ export class SimulatedPlatform implements Platform {
 
   /** Moves the clock without firing timers: time that passes while code computes. */
   spend(ms: number): void {
-    this.#now += ms;
+    this.#moveTo(this.#now + ms);
   }
 
   /** A promise that resolves after `ms` of simulated time. */
@@ -150,7 +160,7 @@ export class SimulatedPlatform implements Platform {
    * Plays until `until` settles, and answers what it resolved to.
    *
    * @param maxMs simulated time it may take. Default one hour.
-   * @throws {Error} when nothing is left that could happen, or the time is over.
+   * @throws {Error} when nothing is left that could happen, the time is over, or the world goes round in a circle without time passing.
    */
   async run<T>(until: Promise<T> | T, maxMs = 3_600_000): Promise<T> {
     const end = this.#now + maxMs;
@@ -166,7 +176,7 @@ export class SimulatedPlatform implements Platform {
       },
     );
     for (;;) {
-      await settle();
+      await this.#settle();
       if (done) break;
       if (!this.#fireNext(end)) {
         throw new Error(
@@ -181,15 +191,40 @@ export class SimulatedPlatform implements Platform {
     return result.value;
   }
 
-  /** Plays for `ms` of simulated time. */
+  /**
+   * Plays for `ms` of simulated time.
+   *
+   * @throws {Error} when the world goes round in a circle without time passing.
+   */
   async pass(ms: number): Promise<void> {
     const end = this.#now + ms;
     for (;;) {
-      await settle();
+      await this.#settle();
       if (!this.#fireNext(end)) break;
     }
-    this.#now = Math.max(this.#now, end);
+    this.#moveTo(end);
+    await this.#settle();
+  }
+
+  async #settle(): Promise<void> {
     await settle();
+    if (this.#livelock !== undefined) throw this.#livelock;
+  }
+
+  #moveTo(at: number): void {
+    if (at <= this.#now) return;
+    this.#now = at;
+    this.#atThisInstant = 0;
+  }
+
+  #countAtThisInstant(): void {
+    this.#atThisInstant += 1;
+    if (this.#atThisInstant <= MOST_AT_ONE_INSTANT) return;
+    // Thrown here, it ends a circle that never comes to rest; whoever catches it, the one who plays learns of it.
+    this.#livelock ??= new Error(
+      `The simulated world goes round in a circle: ${MOST_AT_ONE_INSTANT} timers were set or fired at ${this.#now} ms and the clock did not move`,
+    );
+    throw this.#livelock;
   }
 
   #fireNext(end: number): boolean {
@@ -198,7 +233,8 @@ export class SimulatedPlatform implements Platform {
       if (timer === undefined || timer.at > end) return false;
       this.#timers.shift();
       if (timer.cancelled) continue;
-      this.#now = Math.max(this.#now, timer.at);
+      this.#moveTo(timer.at);
+      this.#countAtThisInstant();
       timer.fn();
       return true;
     }

@@ -11,7 +11,7 @@ import type { Job, Log, LogLevel, LogSink, RetryOptions } from "./job.ts";
 import type { Platform } from "./platform.ts";
 import { isPromise } from "./promises.ts";
 import type { QueueDefinition } from "./queue.ts";
-import { describeIssues } from "./schemas.ts";
+import { describeIssues, type SchemaResult } from "./schemas.ts";
 import type { Outcome } from "./verdict.ts";
 
 /** What all jobs of one queue share. */
@@ -101,12 +101,16 @@ export class ActiveJob implements Job<unknown> {
 
   get log(): Log {
     const write = (level: LogLevel) => (message: string, fields?: Record<string, unknown>) => {
-      this.#context.log?.(level, message, {
-        queue: this.queue,
-        job: this.id,
-        attempt: this.attempt,
-        ...fields,
-      });
+      try {
+        this.#context.log?.(level, message, {
+          queue: this.queue,
+          job: this.id,
+          attempt: this.attempt,
+          ...fields,
+        });
+      } catch {
+        // A log that cannot be written must not cost a job.
+      }
     };
     return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
   }
@@ -130,7 +134,7 @@ export class ActiveJob implements Job<unknown> {
         `Cannot retry job ${this.id}: delayMs is ${String(delayMs)}; give whole milliseconds from 0 on`,
       );
     }
-    this.#mark = { kind: "retry", delayMs, reason };
+    this.#mark = { kind: "retry", delayMs, reason: reason === undefined ? undefined : String(reason) };
   }
 
   deadLetter(reason: string): void {
@@ -171,16 +175,15 @@ export class ActiveJob implements Job<unknown> {
       this.#body = value;
       return undefined;
     }
-    const accept = (result: Awaited<ReturnType<typeof validate>>): InvalidBody | undefined => {
+    const accept = (result: SchemaResult<unknown>): InvalidBody | undefined => {
       if (result.issues !== undefined) return new InvalidBody(describeIssues(result.issues));
       this.#body = result.value;
       return undefined;
     };
     const faulty = () => new InvalidBody("The queue's schema threw instead of answering; mend the schema");
-    const validate = schema["~standard"].validate;
     try {
-      const result = validate(value);
-      return isPromise(result) ? result.then(accept).catch(faulty) : accept(result);
+      const result = schema["~standard"].validate(value);
+      return isPromise(result) ? Promise.resolve(result).then(accept).catch(faulty) : accept(result);
     } catch {
       return faulty();
     }

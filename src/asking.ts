@@ -46,12 +46,17 @@ export class Asking {
     this.#rule.ran(ms);
   }
 
-  /** How many the next claim asks for, with so many slots to fill and so many deliveries held. To be called once a claim. */
+  /**
+   * How many the next claim asks for, with so many slots to fill and so many deliveries held; 0 when as many are held as the engine hands out. To be called
+   * once a claim.
+   */
   wanted(slots: number, held: number): number {
     const { prefetch } = this.#options;
+    const room = this.#limits.maxInFlight - held;
+    if (room < 1) return 0;
     this.#prefetch = prefetch === "auto" ? this.#rule.size() : prefetch;
     const asked = prefetch === "auto" ? this.#prefetch * slots : Math.max(prefetch, slots);
-    return Math.min(asked, this.#limits.maxBatch, Math.max(1, this.#limits.maxInFlight - held));
+    return Math.min(asked, this.#limits.maxBatch, room);
   }
 
   /**

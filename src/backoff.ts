@@ -17,7 +17,7 @@ export function fullJitter(attempt: number, random: number, baseMs: number, maxM
   return Math.floor(random * ceiling);
 }
 
-/** How the loop waits after broker errors: 100 ms doubling to 10 s, full jitter. */
-export function brokerBackoffMs(failures: number, random: number): number {
-  return fullJitter(failures, random, 100, 10_000);
+/** How the loop waits after broker errors: 100 ms doubling to `longestMs` (10 s), full jitter. */
+export function brokerBackoffMs(failures: number, random: number, longestMs = 10_000): number {
+  return fullJitter(failures, random, 100, longestMs);
 }

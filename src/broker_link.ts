@@ -11,7 +11,7 @@ import type {
   RenewResult,
   SettleResult,
 } from "./broker.ts";
-import type { LeaseOwner } from "./held.ts";
+import type { HeldLease, LeaseOwner } from "./held.ts";
 import type { LeaseKeeper } from "./lease_keeper.ts";
 import type { OutgoingVerdict } from "./outbox.ts";
 import type { Platform } from "./platform.ts";
@@ -33,7 +33,8 @@ export class BrokerLink {
   readonly #broker: string;
   readonly #queue: BrokerQueue;
   readonly #requestTimeoutMs: number;
-  readonly #exchanges: boolean;
+  /** Whether one request settles, renews and claims. */
+  readonly exchanges: boolean;
 
   constructor(
     platform: Platform,
@@ -46,11 +47,16 @@ export class BrokerLink {
     this.#broker = broker;
     this.#queue = queue;
     this.#requestTimeoutMs = requestTimeoutMs;
-    this.#exchanges = exchanges;
+    this.exchanges = exchanges;
+  }
+
+  /** Whether a lease can be given back by its id alone. */
+  get abandons(): boolean {
+    return this.#queue.abandon !== undefined;
   }
 
   /**
-   * Settles and claims. With an engine that exchanges this is one request, and the owner's leases that are half-way to their renewal ride on it; with another only one of
+   * Settles and claims. With an engine that exchanges this is one request, and the owner's leases that are half-way to their renewal ride on it (but for those it settles wholly); with another only one of
    * the two may be asked for.
    */
   async send(
@@ -59,7 +65,7 @@ export class BrokerLink {
     taken: readonly OutgoingVerdict[],
     claim: ClaimRequest | undefined,
   ): Promise<LinkReply> {
-    if (this.#exchanges) return this.#exchange(keeper, owner, taken, claim);
+    if (this.exchanges) return this.#exchange(keeper, owner, taken, claim);
     if (claim === undefined) {
       const settled = await this.#within(0, "settle", this.#queue.settle(taken));
       return { settled, claimed: undefined, renewedIds: NOTHING, renewed: NOTHING };
@@ -68,8 +74,9 @@ export class BrokerLink {
     return { settled: NOTHING, claimed, renewedIds: NOTHING, renewed: NOTHING };
   }
 
-  renew(leaseIds: readonly string[]): Promise<readonly RenewResult[]> {
-    return this.#within(0, "renew", this.#queue.renew(leaseIds));
+  // Async, so that an adapter that throws is one that rejects.
+  async renew(leaseIds: readonly string[]): Promise<readonly RenewResult[]> {
+    return await this.#within(0, "renew", this.#queue.renew(leaseIds));
   }
 
   /** Gives leases back by their ids, where the engine can. */
@@ -85,19 +92,14 @@ export class BrokerLink {
     claim: ClaimRequest | undefined,
   ): Promise<LinkReply> {
     const over = withResolvers<void>();
-    const riding = keeper.ride(owner, over.promise);
+    const riding = keeper.ride(owner, over.promise, (lease) => endedBy(taken, lease));
     const renewedIds = riding.length === 0 ? NOTHING : riding.map((lease) => lease.id);
     const sentAt = this.#platform.now();
     try {
       const exchange = this.#queue.exchange as NonNullable<BrokerQueue["exchange"]>;
       const sent = exchange.call(this.#queue, { settle: taken, renew: renewedIds, claim });
       const reply: ExchangeReply = await this.#within(0, "exchange", sent);
-      // Leases wholly settled by this very request are over, whatever the renewal of them said.
-      keeper.answered(
-        riding,
-        reply.renewed.map((result, index) => (endedBy(taken, riding[index]) ? "held" : result)),
-        sentAt,
-      );
+      keeper.answered(riding, reply.renewed, sentAt);
       return { settled: reply.settled, claimed: reply.claimed, renewedIds, renewed: reply.renewed };
     } catch (error) {
       keeper.failed(riding);
@@ -112,8 +114,8 @@ export class BrokerLink {
   }
 }
 
-function endedBy(taken: readonly OutgoingVerdict[], lease: { readonly open: number } | undefined): boolean {
-  if (lease === undefined) return false;
+/** Whether a request settles all that is left of a lease. */
+function endedBy(taken: readonly OutgoingVerdict[], lease: HeldLease): boolean {
   let settles = 0;
   for (const entry of taken) if (entry.held.lease === lease) settles += 1;
   return settles >= lease.open;

@@ -33,6 +33,7 @@ export function claimAheadInMs(state: AheadState): number | undefined {
   if (roundTripMs < (averageMs * state.asked * WORTH_HIDING) / state.slots) return undefined;
   const work = (state.waiting + state.running) * averageMs - state.runningForMs;
   const leftMs = Math.max(0, work) / state.slots;
-  // A quarter more than the round trip, since it varies.
-  return Math.max(0, leftMs - roundTripMs * 1.25);
+  // A quarter more than the round trip, since it varies. In whole milliseconds: what is left is an estimate that shrinks as it is looked at, and
+  // one looked at again and again within one millisecond would be so without end.
+  return Math.max(0, Math.ceil(leftMs - roundTripMs * 1.25));
 }

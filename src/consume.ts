@@ -18,10 +18,9 @@
  */
 import type { JobContext } from "./active_job.ts";
 import { Asking } from "./asking.ts";
-import { brokerBackoffMs } from "./backoff.ts";
-import type { BrokerQueue, ClaimReply, ClaimRequest, SettleResult, Verdict } from "./broker.ts";
+import type { BrokerQueue, ClaimReply, SettleResult, Verdict } from "./broker.ts";
 import { BrokerLink } from "./broker_link.ts";
-import { BrokerRefusedError, LeaseLostError } from "./errors.ts";
+import { BrokerRefusedError, LeaseLostError, WorkerStoppedError } from "./errors.ts";
 import type { Events } from "./events.ts";
 import { type HeldDelivery, HeldLease, type LeaseOwner } from "./held.ts";
 import { leaseDeadline, renewalDue } from "./lease.ts";
@@ -34,7 +33,9 @@ import { asError } from "./requests.ts";
 import { type Run, Slots } from "./slots.ts";
 import type { SoloGate, SoloMember } from "./solo.ts";
 import type { QueueStats } from "./stats.ts";
+import { type PendingClaim, Traffic } from "./traffic.ts";
 import { fateOf } from "./triage.ts";
+import type { Turns } from "./turns.ts";
 import { type Outcome, verdictOf } from "./verdict.ts";
 import type { WorkerQueue } from "./worker.ts";
 
@@ -44,7 +45,13 @@ export interface RunLimiter {
   room(loop: QueueLoop, wanted: number): number;
   /** Whether a job already held may still be started. */
   mayStart(loop: QueueLoop): boolean;
-  /** Jobs came in. */
+  /** Whether a claim whose answer never came may be sent again. */
+  mayClaimAgain(loop: QueueLoop): boolean;
+  /** Whether there is a request left to settle with. */
+  maySettle(): boolean;
+  /** Whether there is a request left to renew leases with, beside what has to be kept to settle. */
+  mayRenew(): boolean;
+  /** Jobs came in; fewer than none: that many went back unstarted. */
   took(count: number): void;
   /** A handler is done: how long it took, the requests it made, and how many jobs it had. */
   ran(loop: QueueLoop, ms: number, requests: number, jobs: number): void;
@@ -64,6 +71,7 @@ export interface QueueLoopDeps {
   readonly worker: WorkerQueue;
   readonly keeper: LeaseKeeper;
   readonly gate: SoloGate;
+  readonly turns: Turns;
   readonly events: Events;
   readonly context: JobContext;
   readonly limiter?: RunLimiter | undefined;
@@ -76,18 +84,19 @@ export interface QueueLoopDeps {
 }
 
 /** How long an engine that can wait is asked to, in milliseconds. */
-const WAIT_MS = 20_000;
+const LONGEST_WAIT_MS = 20_000;
+
+/**
+ * The share of a lease that a claim may wait. A lease counts from its claim's sending, so a longer wait would use it up: what came late would be
+ * overdue for renewal, or lost, when it arrives.
+ */
+const WAIT_SHARE_RENEWED = 1 / 3;
+const WAIT_SHARE_UNRENEWED = 1 / 10;
+
+/** A loop that has the worker to itself gives it back after so many jobs that were not what it wanted to run alone. */
+const MOST_OTHERS_ALONE = 16;
 
 const NEVER = Number.POSITIVE_INFINITY;
-
-/** A claim on its way. */
-interface PendingClaim {
-  readonly leaseId: string;
-  readonly max: number;
-  readonly slots: number;
-  /** Whether it failed before, so that it may have taken jobs whose names never arrived. */
-  resent: boolean;
-}
 
 export class QueueLoop implements SoloMember, LeaseOwner {
   readonly name: string;
@@ -97,6 +106,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   readonly #deps: QueueLoopDeps;
   readonly #reports: Reports;
   readonly #link: BrokerLink;
+  readonly #traffic: Traffic;
   readonly #slots: Slots;
   readonly #looks: Looks;
   readonly #outbox = new Outbox();
@@ -110,14 +120,13 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   /** Whether news came while a claim was under way, which its answer may not know of. */
   #woken = false;
   #lastGot = 0;
-  #claiming = false;
-  #settling = false;
-  /** The claim under way, or the one whose answer never came. */
-  #unanswered: PendingClaim | undefined;
-  #endWait: AbortController | undefined;
-  #failures = 0;
-  #pausedUntil = 0;
   #held = 0;
+  /** How long a claim waits at the engine, in milliseconds. */
+  readonly #waitMs: number;
+  /** Last chances given back, to be claimed again alone. */
+  readonly #lastChances = new Set<string>();
+  /** Jobs claimed alone that were none. */
+  #othersAlone = 0;
   #cancelTimer: CancelTimer | undefined;
   #timerAt = NEVER;
 
@@ -147,12 +156,35 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       platform,
       queue,
       watches: deps.watches,
+      requestTimeoutMs: worker.options.settings.requestTimeoutMs,
+      brokerName: deps.brokerName,
       pollMinMs: worker.options.pollMinMs,
       pollMaxMs: worker.options.pollMaxMs,
       safetyPollMs: worker.options.safetyPollMs,
       look: (woken) => this.#look(woken),
       watchFailed: (error, retryInMs) => this.#reports.brokerError("watch", error, retryInMs),
     });
+    this.#traffic = new Traffic({
+      platform,
+      link: this.#link,
+      keeper: deps.keeper,
+      owner: this,
+      outbox: this.#outbox,
+      events: {
+        received: (claim, reply, sentAt) => this.#received(claim, reply, sentAt),
+        settled: (taken, results) => this.#settled(taken, results),
+        renewed: (leaseIds, results) => this.#reports.renewed(leaseIds, results),
+        lost: (entry) => this.#lose(entry.held),
+        failed: (verb, error, retryInMs) => this.#reports.brokerError(verb, error, retryInMs),
+        refused: (error) => this.#refuse(error),
+        wake: this.wake,
+      },
+    });
+    const share = this.renews ? WAIT_SHARE_RENEWED : WAIT_SHARE_UNRENEWED;
+    this.#waitMs =
+      deps.waits && deps.limiter === undefined
+        ? Math.min(LONGEST_WAIT_MS, Math.floor(this.leaseMs * share))
+        : 0;
     deps.gate.join(this);
   }
 
@@ -166,9 +198,11 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   stopTaking(): void {
     if (this.#phase !== "running") return;
     this.#phase = "stopping";
-    this.#endWait?.abort();
+    this.#traffic.stopping();
     this.#looks.calm();
     this.#releaseWaiting();
+    // Bodies still being checked belong to jobs whose handlers were not called yet.
+    this.#slots.interruptUnstarted();
     this.wake();
   }
 
@@ -197,30 +231,36 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     return this.#held;
   }
 
-  /** Whether every verdict has been taken and no request is under way. */
+  /** Whether a stop has nothing left to do here: every verdict was taken, and no request is under way. */
   get settled(): boolean {
+    if (this.#phase === "closed") return true;
+    const abandons = this.#traffic.unanswered !== undefined && this.#link.abandons;
+    return this.#outbox.empty && !this.#traffic.busy && !abandons && this.#waiting.length === 0;
+  }
+
+  /** Whether nothing is in hand: no job running, waiting or unsettled, no request under way. */
+  get idle(): boolean {
     return (
       this.#phase === "closed" ||
-      (this.#outbox.empty && !this.#claiming && !this.#settling && this.#waiting.length === 0)
+      (this.#outbox.empty && !this.#traffic.busy && this.#waiting.length === 0 && this.#slots.busy === 0)
     );
   }
 
+  /** Whether nothing is held, not even by a claim whose answer never came. */
   quiet(): boolean {
-    return this.settled && this.#slots.busy === 0;
+    return this.#phase === "closed"
+      ? this.#slots.busy === 0
+      : this.idle && this.#traffic.unanswered === undefined;
   }
 
   /** Ends the loop. A claim whose answer never came is given back by its lease's id; handlers left running are named. Never rejects. */
   async close(): Promise<void> {
-    const unanswered = this.#phase === "closed" ? undefined : this.#unanswered;
+    const given = this.#phase === "closed" ? undefined : this.#traffic.close();
     this.#phase = "closed";
     this.#setTimer(NEVER);
     this.#deps.gate.leave(this);
     for (const job of this.#slots.jobs()) this.#reports.abandoned(job.id);
-    try {
-      if (unanswered !== undefined) await this.#link.abandon([unanswered.leaseId]);
-    } catch (error) {
-      this.#reports.brokerError("abandon", asError(error), undefined);
-    }
+    await given;
     try {
       await this.#looks.close();
     } catch (error) {
@@ -241,34 +281,45 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   }
 
   /** Decides what to do now. Called after every event; a call from within is made up for at the end of the present one. */
-  wake(): void {
+  readonly wake = (): void => {
     if (this.#waking) {
       this.#again = true;
       return;
     }
     this.#waking = true;
-    do {
-      this.#again = false;
-      if (this.#phase !== "closed") {
-        this.#startWaiting();
-        this.#send();
-      }
-    } while (this.#again);
-    this.#waking = false;
+    try {
+      do {
+        this.#again = false;
+        if (this.#phase !== "closed") {
+          this.#startWaiting();
+          this.#send();
+        }
+      } while (this.#again);
+    } finally {
+      // Should anything ever throw in here, the loop must not stand still for it.
+      this.#waking = false;
+    }
     if (this.#deps.gate.closed) this.#deps.gate.changed(this);
     this.#deps.changed();
-  }
+  };
 
   // --- LeaseOwner: what the keeper asks and tells ---
 
   renew(leaseIds: readonly string[]): Promise<readonly ("held" | "lost")[]> {
+    const { limiter } = this.#deps;
+    if (limiter !== undefined && !limiter.mayRenew()) {
+      const why = "the run's budget of requests is used up";
+      this.abortRunning(new WorkerStoppedError(why));
+      return Promise.reject(new Error(why));
+    }
     return this.#link.renew(leaseIds).then(
       (results) => {
         this.#reports.renewed(leaseIds, results);
         return results;
       },
       (error: unknown) => {
-        this.#reports.brokerError("renew", asError(error), undefined);
+        if (error instanceof BrokerRefusedError) this.#refuse(error);
+        else this.#reports.brokerError("renew", asError(error), undefined);
         throw error;
       },
     );
@@ -276,12 +327,12 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   lost(lease: HeldLease, why: string): void {
     this.#slots.abortLease(lease, (jobId) => new LeaseLostError(jobId, why));
-    for (const job of this.#slots.jobs()) if (job.held.lease === lease) this.#lose(job.held, true);
+    for (const job of this.#slots.jobs()) if (job.held.lease === lease) this.#lose(job.held);
     for (const held of this.#waiting.filter((one) => one.lease === lease)) {
       this.#waiting.splice(this.#waiting.indexOf(held), 1);
-      this.#lose(held, false);
+      this.#lose(held);
     }
-    for (const entry of this.#outbox.dropLease(lease)) this.#lose(entry.held, true);
+    for (const entry of this.#outbox.dropLease(lease)) this.#lose(entry.held);
     this.#hungry = true;
     this.wake();
   }
@@ -292,16 +343,18 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     const { worker, limiter, keeper } = this.#deps;
     const { concurrency, batchSize } = worker.options;
     while (this.#waiting.length > 0 && this.#slots.busy < concurrency && this.#phase === "running") {
+      const group = this.#waiting.slice(0, batchSize);
       // A computing handler may have kept the lease's timer from firing; losing it takes its jobs out of what waits.
-      if (keeper.expired((this.#waiting[0] as HeldDelivery).lease)) continue;
+      if (group.some(({ lease }) => keeper.expired(lease))) continue;
       if (limiter !== undefined && !limiter.mayStart(this)) return this.#releaseWaiting();
-      this.#startGroup(
-        batchSize === 1 ? [this.#waiting.shift() as HeldDelivery] : this.#waiting.splice(0, batchSize),
-      );
+      if (group.length === 1) this.#waiting.shift();
+      else this.#waiting.splice(0, group.length);
+      this.#startGroup(group);
     }
   }
 
   #startGroup(group: readonly HeldDelivery[]): void {
+    for (const held of group) held.started = true;
     this.#reports.started(group);
     this.#slots.start(group);
   }
@@ -315,7 +368,9 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       requests += job.fetches;
       this.asking.ran(ranMs);
       if (left) this.#reports.abandoned(job.id);
-      if (keeper.expired(job.held.lease) || this.#phase === "closed") return;
+      if (this.#phase === "closed") return;
+      // Lost while it ran, or just now noticed.
+      if (keeper.expired(job.held.lease)) return this.#lose(job.held);
       const verdict = verdictOf(outcomes[index] as Outcome, {
         attempt: job.attempt,
         maxAttempts: job.maxAttempts,
@@ -334,26 +389,35 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   }
 
   #releaseWaiting(): void {
+    this.#release(this.#waiting.splice(0));
+  }
+
+  /** Gives deliveries back unstarted. */
+  #release(unstarted: readonly HeldDelivery[]): void {
     const now = this.#deps.platform.now();
-    for (const held of this.#waiting.splice(0)) this.#outbox.add(held, { kind: "release" }, now);
+    for (const held of unstarted) this.#outbox.add(held, { kind: "release" }, now);
+    this.#deps.limiter?.took(-unstarted.length);
   }
 
   // --- sending ---
 
   /** Sends what there is to send, or sets the one timer to the moment when there will be. */
   #send(): void {
-    const { platform, gate, exchanges } = this.#deps;
+    const { platform, gate, turns } = this.#deps;
+    const traffic = this.#traffic;
     const now = platform.now();
     // Whoever waits to be alone waits for our claim too.
-    if (gate.closed && !gate.owns(this)) this.#endWait?.abort();
-    if (now < this.#pausedUntil) return this.#setTimer(this.#pausedUntil);
+    if (gate.closed && !gate.owns(this)) traffic.endWait();
+    if (now < traffic.pausedUntil) return this.#setTimer(traffic.pausedUntil);
     let next = NEVER;
-    if (this.#phase === "running" && !this.#claiming) {
+    if (this.#phase === "running" && !traffic.claiming && turns.mayClaim(this.wake)) {
       const claim = this.#claimNow(now);
-      if (typeof claim === "object") return this.#sendClaim(claim);
-      next = claim;
+      if (typeof claim === "number") next = claim;
+      else this.#sendClaim(claim);
+    } else if (this.#phase === "stopping" && !traffic.busy) {
+      this.#sendAbandon();
     }
-    if (this.#outbox.waiting > 0 && !this.#settling && !(this.#claiming && exchanges)) {
+    if (this.#outbox.waiting > 0 && !traffic.settling) {
       const settleAt = this.#settleAt();
       if (settleAt <= now) this.#sendSettle();
       else next = Math.min(next, settleAt);
@@ -364,22 +428,30 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   /** When the waiting verdicts are to leave alone: at once when no work is left that would bring a request to ride on. */
   #settleAt(): number {
     const { oldestSince } = this.#outbox;
+    if (this.#phase !== "running" || oldestSince === undefined) return 0;
     const busy = this.#slots.busy > 0 || this.#waiting.length > 0;
-    if (this.#phase !== "running" || !busy || oldestSince === undefined) return 0;
+    // A claim under way brings work, and so a request to ride on.
+    if (!busy && !(this.#traffic.claiming && this.#deps.exchanges)) return 0;
     return oldestSince + this.#deps.worker.options.settleWithinMs;
   }
 
   /** The claim to send now, or the time at which to think of it again. */
   #claimNow(now: number): PendingClaim | number {
     const { platform, gate, worker, limiter, exchanges } = this.#deps;
-    if (this.#unanswered !== undefined) return this.#unanswered;
+    const { unanswered } = this.#traffic;
+    if (unanswered !== undefined) {
+      return limiter === undefined || limiter.mayClaimAgain(this) ? unanswered : NEVER;
+    }
+    if (gate.closed && !this.#mayClaimAlone()) return NEVER;
     let slots = worker.options.concurrency - this.#slots.busy;
+    let waitMs = this.#waitMs;
     let wanted: number;
+    // Verdicts that leave with the claim, or right before it, make room at the engine.
+    const held = this.#held - this.#outbox.waiting;
     if (gate.closed) {
-      // Alone: one job, and only when nothing at all is held. Our own verdicts have left by then.
-      if (!gate.owns(this) || !this.quiet() || !gate.othersQuiet(this)) return NEVER;
       slots = 1;
       wanted = 1;
+      waitMs = 0;
     } else if (slots === 0 || this.#waiting.length > 0) {
       if (limiter !== undefined) return NEVER;
       const inMs = this.asking.aheadInMs(
@@ -390,13 +462,25 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       if (inMs === undefined) return NEVER;
       if (inMs > 0) return now + inMs;
       slots = worker.options.concurrency;
-      wanted = this.asking.wanted(slots, this.#held);
+      wanted = this.asking.wanted(slots, held);
     } else {
       if (!this.#hungry && !this.#worthALook(exchanges, now)) return NEVER;
-      wanted = this.asking.wanted(slots, this.#held);
+      wanted = this.asking.wanted(slots, held);
     }
     const max = limiter === undefined ? wanted : limiter.room(this, wanted);
-    return max < 1 ? NEVER : { leaseId: platform.randomId(), max, slots, resent: false };
+    if (max >= 1) return { leaseId: platform.randomId(), max, slots, waitMs, resent: false };
+    // Who may not claim any more needs the worker no longer.
+    if (gate.closed) this.#giveBackGate();
+    return NEVER;
+  }
+
+  /** Whether this loop has the worker to itself: one job is claimed then, when nothing at all is held. Our own verdicts have left by then. */
+  #mayClaimAlone(): boolean {
+    const { gate } = this.#deps;
+    if (!gate.owns(this) || !this.quiet() || !gate.othersQuiet(this)) return false;
+    if (this.#lastChances.size === 0) gate.done(this);
+    // Given back, unless another queue of the worker waits for it too.
+    return !gate.closed || gate.owns(this);
   }
 
   /** Whether to look although nothing is expected. */
@@ -412,110 +496,47 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   }
 
   #sendClaim(claim: PendingClaim): void {
-    const { platform, gate, exchanges, waits, limiter } = this.#deps;
-    this.#claiming = true;
     this.#hungry = false;
     this.#woken = false;
-    this.#unanswered = claim;
     this.#looks.calm();
-    this.#setTimer(NEVER);
-    const taken = exchanges ? this.#outbox.take() : [];
-    // Without exchange the verdicts leave by a request of their own, side by side with the claim.
-    if (!exchanges && this.#outbox.waiting > 0 && !this.#settling) this.#sendSettle();
-    const waitMs = waits && limiter === undefined && !gate.closed ? WAIT_MS : 0;
-    this.#endWait = waitMs > 0 ? new AbortController() : undefined;
-    const request: ClaimRequest = {
-      leaseId: claim.leaseId,
-      max: claim.max,
-      waitMs,
-      ...(this.#endWait === undefined ? {} : { signal: this.#endWait.signal }),
-    };
-    let sentAt = 0;
-    this.#exchange(taken, request, () => {
-      sentAt = platform.now();
-    }).then(
-      (claimed) => {
-        this.#claiming = false;
-        this.#endWait = undefined;
-        this.#unanswered = undefined;
-        this.#failures = 0;
-        this.#received(claim, claimed as ClaimReply, sentAt, waitMs);
-        this.wake();
-      },
-      (error: unknown) => {
-        this.#claiming = false;
-        this.#endWait = undefined;
-        claim.resent = true;
-        this.#failed(exchanges ? "exchange" : "claim", error);
-      },
-    );
+    // Without exchange the verdicts leave by a request of their own, just before the claim.
+    if (!this.#deps.exchanges && this.#outbox.waiting > 0 && !this.#traffic.settling) this.#sendSettle();
+    this.#deps.turns.claimed();
+    this.#traffic.claim(claim);
   }
 
   #sendSettle(): void {
-    this.#settling = true;
-    this.#exchange(this.#outbox.take(), undefined, () => {}).then(
-      () => {
-        this.#settling = false;
-        this.#failures = 0;
-        this.wake();
-      },
-      (error: unknown) => {
-        this.#settling = false;
-        this.#failed("settle", error);
-      },
-    );
+    if (this.#deps.limiter?.maySettle() !== false) return this.#traffic.settle();
+    // Without a request to send them by, they are lost as with a crash: the jobs run again when their lease is over.
+    const taken = this.#outbox.take();
+    this.#outbox.answered(taken);
+    for (const { held } of taken) this.#lose(held);
   }
 
-  /**
-   * Sends verdicts and a claim, and applies what became of the verdicts. A renewal under way is awaited before its lease is settled, so that the two never race at the
-   * broker.
-   */
-  async #exchange(
-    taken: readonly OutgoingVerdict[],
-    claim: ClaimRequest | undefined,
-    sending: () => void,
-  ): Promise<ClaimReply | undefined> {
-    const renewals = new Set<Promise<void>>();
-    for (const { held } of taken) if (held.lease.renewing !== undefined) renewals.add(held.lease.renewing);
-    if (renewals.size > 0) await Promise.all(renewals);
-    sending();
-    try {
-      const reply = await this.#link.send(this.#deps.keeper, this, taken, claim);
-      this.#applySettled(taken, reply.settled);
-      this.#reports.renewed(reply.renewedIds, reply.renewed);
-      return reply.claimed;
-    } catch (error) {
-      for (const entry of this.#outbox.putBack(taken)) this.#lose(entry.held, true);
-      throw error;
-    }
+  #sendAbandon(): void {
+    if (this.#traffic.unanswered === undefined || !this.#link.abandons) return;
+    if (this.#deps.limiter?.maySettle() !== false) this.#traffic.abandon();
+    else this.#traffic.forgetUnanswered();
   }
 
   // --- answers ---
 
-  #failed(verb: string, thrown: unknown): void {
-    const { platform } = this.#deps;
-    const error = asError(thrown);
-    if (this.#phase === "closed") return;
-    if (error instanceof BrokerRefusedError) return this.#refuse(error);
-    this.#failures += 1;
-    const retryInMs = brokerBackoffMs(this.#failures, platform.random());
-    this.#pausedUntil = platform.now() + retryInMs;
-    this.#reports.brokerError(verb, error, retryInMs);
-    this.wake();
-  }
-
   #refuse(error: BrokerRefusedError): void {
+    if (this.#phase === "closed") return;
     this.#phase = "closed";
     this.#setTimer(NEVER);
     this.#looks.calm();
-    for (const held of this.#waiting.splice(0)) this.#lose(held, false);
-    for (const entry of this.#outbox.take()) this.#lose(entry.held, true);
+    for (const held of this.#waiting.splice(0)) this.#lose(held);
+    const unsent = this.#outbox.take();
+    this.#outbox.answered(unsent);
+    for (const { held } of unsent) this.#lose(held);
     this.#reports.refused(error);
     this.#deps.refused(error);
     this.wake();
   }
 
-  #received(claim: PendingClaim, reply: ClaimReply, sentAt: number, waitMs: number): void {
+  #received(claim: PendingClaim, reply: ClaimReply, sentAt: number): void {
+    if (this.#phase === "closed") return;
     const { platform, keeper, gate, limiter } = this.#deps;
     const now = platform.now();
     const got = reply.deliveries.length;
@@ -523,7 +544,9 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     this.#reports.claimed(claim.leaseId, claim.max, got, now - sentAt);
     // A claim sent again that brings nothing says nothing of the queue: its lease may be over.
     const idle = got === 0 && claim.resent;
-    if (!idle) this.asking.answered(claim.max, got, claim.slots, waitMs === 0 ? now - sentAt : undefined);
+    if (!idle) {
+      this.asking.answered(claim.max, got, claim.slots, claim.waitMs === 0 ? now - sentAt : undefined);
+    }
     this.#hungry = got >= claim.max || this.#woken || idle;
     if (got > 0) {
       const lease = new HeldLease(
@@ -540,8 +563,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       keeper.add(lease);
       this.#take(reply, lease, now);
     } else if (gate.owns(this)) {
-      gate.done(this);
-      this.#hungry = true;
+      this.#giveBackGate();
     }
     if (!this.#hungry) this.#planLook(reply, got);
   }
@@ -562,7 +584,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     const { worker, gate } = this.#deps;
     const alone: HeldDelivery[] = [];
     for (const delivery of reply.deliveries) {
-      const held: HeldDelivery = { delivery, lease };
+      const held: HeldDelivery = { delivery, lease, started: false, over: false };
       const fate = fateOf(delivery, worker.options.maxAttempts);
       if (fate.kind === "run") this.#waiting.push(held);
       else if (fate.kind === "runAlone") alone.push(held);
@@ -570,11 +592,13 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     }
     if (this.#phase !== "running") {
       this.#releaseWaiting();
-      for (const held of alone) this.#outbox.add(held, { kind: "release" }, now);
+      this.#release(alone);
     } else if (alone.length > 0) {
-      this.#takeLastChances(alone, now);
+      this.#takeLastChances(alone);
     } else if (gate.owns(this)) {
-      gate.done(this);
+      // Something else stood before it. It comes soon, unless another worker has it.
+      this.#othersAlone += 1;
+      if (this.#othersAlone >= MOST_OTHERS_ALONE) this.#giveBackGate();
     }
   }
 
@@ -582,28 +606,37 @@ export class QueueLoop implements SoloMember, LeaseOwner {
    * A last chance runs at once when nothing else is held. Otherwise it goes back, uncharged, and is claimed again by itself once all else is done: were it kept meanwhile, a
    * job running now could take it along.
    */
-  #takeLastChances(lastChances: readonly HeldDelivery[], now: number): void {
+  #takeLastChances(lastChances: readonly HeldDelivery[]): void {
     const { gate } = this.#deps;
     const first = lastChances[0] as HeldDelivery;
     const alone =
       lastChances.length === 1 && this.quiet() && gate.othersQuiet(this) && (!gate.closed || gate.owns(this));
     gate.want(this);
     this.#hungry = true;
+    this.#othersAlone = 0;
     if (alone) {
+      this.#lastChances.delete(first.delivery.id);
       this.#reports.lastChance(first);
       this.#startGroup([first]);
       return;
     }
-    for (const held of lastChances) this.#outbox.add(held, { kind: "release" }, now);
+    for (const { delivery } of lastChances) this.#lastChances.add(delivery.id);
+    this.#release(lastChances);
   }
 
-  #applySettled(taken: readonly OutgoingVerdict[], results: readonly SettleResult[]): void {
-    this.#outbox.answered(taken);
+  #giveBackGate(): void {
+    this.#lastChances.clear();
+    this.#othersAlone = 0;
+    this.#hungry = true;
+    this.#deps.gate.done(this);
+  }
+
+  #settled(taken: readonly OutgoingVerdict[], results: readonly SettleResult[]): void {
     let soonest = NEVER;
     for (const [index, { held, verdict }] of taken.entries()) {
       // What the broker took counts, even if we had given the lease up meanwhile.
       if (results[index] !== "done") {
-        this.#lose(held, true);
+        this.#lose(held);
         continue;
       }
       this.#reports.settled(held, verdict.kind);
@@ -613,12 +646,14 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     if (soonest !== NEVER && this.#phase === "running") this.#looks.expect(soonest);
   }
 
-  #lose(held: HeldDelivery, started: boolean): void {
-    this.#reports.lost(held, started);
+  #lose(held: HeldDelivery): void {
+    if (held.over) return;
+    this.#reports.lost(held);
     this.#closeOne(held);
   }
 
   #closeOne(held: HeldDelivery): void {
+    held.over = true;
     this.#held -= 1;
     held.lease.open -= 1;
     if (held.lease.open === 0) this.#deps.keeper.drop(held.lease);

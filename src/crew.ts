@@ -12,9 +12,10 @@ import type { LogSink } from "./job.ts";
 import { LeaseKeeper } from "./lease_keeper.ts";
 import { assertBrokerCan } from "./options.ts";
 import type { Platform } from "./platform.ts";
-import { withDeadline } from "./requests.ts";
+import { settledWithin, withDeadline } from "./requests.ts";
 import { SoloGate } from "./solo.ts";
 import type { QueueStats } from "./stats.ts";
+import { Turns } from "./turns.ts";
 import type { WorkerQueue } from "./worker.ts";
 
 export interface CrewDeps {
@@ -36,7 +37,12 @@ export interface EndTimes {
   readonly graceMs: number;
   readonly abortWaitMs: number;
   readonly settleWaitMs: number;
+  /** When all of it has to be over, on the platform's clock. Default never. */
+  readonly by?: number | undefined;
 }
+
+/** How long closing watches and giving back a last claim may take, in milliseconds. */
+export const CLOSE_WAIT_MS = 1_000;
 
 export class Crew {
   readonly loops: readonly QueueLoop[];
@@ -69,11 +75,10 @@ export class Crew {
     const { broker, platform, queues } = deps;
     const opened = await Promise.all(queues.map((worker) => openQueue(broker, platform, worker)));
     const keeper = new LeaseKeeper(platform);
-    const gate = new SoloGate();
     const changes = new Changes();
+    const shared = { keeper, changes, gate: new SoloGate(), turns: new Turns(platform) };
     const loops = queues.map(
-      (worker, index) =>
-        new QueueLoop(loopDeps(deps, worker, opened[index] as BrokerQueue, keeper, gate, changes)),
+      (worker, index) => new QueueLoop(loopDeps(deps, worker, opened[index] as BrokerQueue, shared)),
     );
     return new Crew(platform, keeper, changes, opened, loops);
   }
@@ -94,19 +99,22 @@ export class Crew {
 
   /**
    * Ends all loops: nothing starts any more, what waits goes back, handlers get `graceMs`, then their signal and `abortWaitMs`, and the verdicts `settleWaitMs`. Bounded by the sum of
-   * the three, whatever handlers and broker do. Never rejects.
+   * the three and a second to close, and by `by`, whatever handlers and broker do. Never rejects.
    */
   async end(why: string, times: EndTimes): Promise<void> {
+    const platform = this.#platform;
+    const { by = Number.POSITIVE_INFINITY } = times;
+    const atMost = (ms: number) => Math.max(0, Math.min(ms, by - platform.now()));
     const idle = () => this.loops.every((loop) => loop.running === 0);
     for (const loop of this.loops) loop.stopTaking();
-    if (!(await this.changes.until(this.#platform, times.graceMs, idle))) {
+    if (!(await this.changes.until(platform, atMost(times.graceMs), idle))) {
       for (const loop of this.loops) loop.abortRunning(new WorkerStoppedError(why));
-      await this.changes.until(this.#platform, times.abortWaitMs, idle);
+      await this.changes.until(platform, atMost(times.abortWaitMs), idle);
     }
-    await this.changes.until(this.#platform, times.settleWaitMs, () =>
+    await this.changes.until(platform, atMost(times.settleWaitMs), () =>
       this.loops.every((loop) => loop.settled),
     );
-    await Promise.all(this.loops.map((loop) => loop.close()));
+    await settledWithin(platform, atMost(CLOSE_WAIT_MS), Promise.all(this.loops.map((loop) => loop.close())));
     this.#keeper.close();
   }
 }
@@ -121,13 +129,19 @@ async function openQueue(broker: Broker, platform: Platform, worker: WorkerQueue
   return queue;
 }
 
+/** What all loops of a crew share. */
+interface Shared {
+  readonly keeper: LeaseKeeper;
+  readonly gate: SoloGate;
+  readonly turns: Turns;
+  readonly changes: Changes;
+}
+
 function loopDeps(
   deps: CrewDeps,
   worker: WorkerQueue,
   queue: BrokerQueue,
-  keeper: LeaseKeeper,
-  gate: SoloGate,
-  changes: Changes,
+  shared: Shared,
 ): ConstructorParameters<typeof QueueLoop>[0] {
   const { broker, platform, events, limiter, refused, log, endsAt, beforeFetch } = deps;
   const { capabilities } = broker;
@@ -142,8 +156,9 @@ function loopDeps(
     waits,
     watches: capabilities.has("wake") && !waits && limiter === undefined,
     worker,
-    keeper,
-    gate,
+    keeper: shared.keeper,
+    gate: shared.gate,
+    turns: shared.turns,
     events,
     context: {
       platform,
@@ -154,7 +169,7 @@ function loopDeps(
       beforeFetch,
     },
     limiter,
-    changed: changes.notify,
+    changed: shared.changes.notify,
     refused,
   };
 }

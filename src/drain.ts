@@ -107,25 +107,25 @@ export async function drain(definition: WorkerDefinition, deps: DrainDeps): Prom
       broken ??= error;
     },
   });
-  run.crew = crew;
+  run.begin(crew);
   const onAbort = () => crew.changes.notify();
   signal?.addEventListener("abort", onAbort);
   try {
-    await crew.start();
+    if (signal?.aborted !== true) await crew.start();
     const finished = await crew.changes.until(
       platform,
-      run.workMs - (platform.now() - startedAt),
+      run.leftMs(),
       () => broken !== undefined || signal?.aborted === true || run.over(),
     );
     if (!finished) run.end ??= "time";
-    const graceMs = signal?.aborted ? Math.min(definition.graceMs, run.leftMs()) : 0;
     await crew.end(`the drain is over: ${finished ? "stopped" : "its time is used up"}`, {
-      graceMs,
+      graceMs: signal?.aborted ? Math.min(definition.graceMs, run.leftMs()) : 0,
       abortWaitMs: Math.min(
         definition.abortWaitMs,
         run.reserve.ms === 0 ? Number.POSITIVE_INFINITY : run.reserve.ms / 2,
       ),
       settleWaitMs: definition.settleWaitMs,
+      by: startedAt + limits.maxMs,
     });
   } finally {
     signal?.removeEventListener("abort", onAbort);
@@ -138,7 +138,7 @@ export async function drain(definition: WorkerDefinition, deps: DrainDeps): Prom
 }
 
 class BoundedRun implements RunLimiter {
-  readonly reserve: BudgetReserve;
+  reserve: BudgetReserve;
   readonly #platform: Platform;
   readonly #broker: Broker;
   readonly #limits: BudgetLimits;
@@ -149,6 +149,8 @@ class BoundedRun implements RunLimiter {
   readonly #requestsPerJob = new Map<QueueLoop, number>();
   crew!: Crew;
   end: BudgetEnd | undefined;
+  /** What one request to the broker costs of the budget. */
+  #requestCosts: 0 | 1 = 1;
   #jobs = 0;
   #fetches = 0;
 
@@ -159,6 +161,14 @@ class BoundedRun implements RunLimiter {
     this.#startedAt = startedAt;
     this.#requestsBefore = broker.requests;
     this.reserve = reserveFor(limits, queues, true);
+  }
+
+  /** The queues are open. An engine that needed no request for it needs none at all. */
+  begin(crew: Crew): void {
+    this.crew = crew;
+    if (this.#broker.requests > 0) return;
+    this.#requestCosts = 0;
+    this.reserve = reserveFor(this.#limits, crew.loops.length, false);
   }
 
   /** How long handlers may work, in milliseconds from the run's start. */
@@ -174,16 +184,22 @@ class BoundedRun implements RunLimiter {
     return this.#broker.requests - this.#requestsBefore + this.#fetches;
   }
 
-  /** Whether each queue is empty or beyond the budget, and nothing is held. */
+  /** Whether each queue is empty or beyond the budget, and nothing is held that could still be settled. */
   over(): boolean {
-    return (
-      this.crew.quiet && this.crew.loops.every((loop) => this.#emptied.has(loop) || this.#spent.has(loop))
+    return this.crew.loops.every((loop) =>
+      this.#spent.has(loop) ? loop.idle : this.#emptied.has(loop) && loop.quiet(),
     );
   }
 
   room(loop: QueueLoop, wanted: number): number {
     if (this.#emptied.has(loop) || this.#spent.has(loop)) return 0;
-    const { jobs, end } = roomFor(wanted, this.#limits, this.reserve, this.#spending(loop), 1);
+    const { jobs, end } = roomFor(
+      wanted,
+      this.#limits,
+      this.reserve,
+      this.#spending(loop),
+      this.#requestCosts,
+    );
     if (jobs < 1 && this.crew.quiet) {
       this.end ??= end;
       this.#spent.add(loop);
@@ -198,6 +214,23 @@ class BoundedRun implements RunLimiter {
     this.end ??= end;
     this.#spent.add(loop);
     return false;
+  }
+
+  mayClaimAgain(loop: QueueLoop): boolean {
+    if (this.#affords(this.#requestCosts + this.reserve.requests)) return true;
+    this.end ??= "requests";
+    this.#spent.add(loop);
+    return false;
+  }
+
+  maySettle(): boolean {
+    if (this.#affords(this.#requestCosts)) return true;
+    this.end ??= "requests";
+    return false;
+  }
+
+  mayRenew(): boolean {
+    return this.#affords(this.#requestCosts + this.reserve.requests);
   }
 
   took(count: number): void {
@@ -220,7 +253,7 @@ class BoundedRun implements RunLimiter {
   }
 
   beforeFetch(): void {
-    if (this.requests + 1 + this.reserve.requests > this.#limits.maxRequests) {
+    if (!this.#affords(1 + this.reserve.requests)) {
       const why = "the run's budget of requests is used up";
       for (const loop of this.crew.loops) loop.abortRunning(new WorkerStoppedError(why));
       throw new WorkerStoppedError(why);
@@ -231,19 +264,20 @@ class BoundedRun implements RunLimiter {
   /** Asks what is left, if there is budget for it. */
   async countLeft(queues: readonly WorkerQueue[]): Promise<number | null> {
     if (!this.#broker.capabilities.has("sizes")) return null;
-    if (this.requests + queues.length > this.#limits.maxRequests) return null;
+    if (!this.#affords(queues.length * this.#requestCosts)) return null;
     try {
       let left = 0;
       // The run's own queues: others of the same names would have to be opened first, which may cost requests.
       for (const [index, { options }] of queues.entries()) {
         const queue = this.crew.queues[index] as BrokerQueue;
-        const sizes = queue.sizes?.() ?? Promise.reject(new Error("no sizes"));
+        const leftMs = this.#startedAt + this.#limits.maxMs - this.#platform.now();
+        if (leftMs <= 0 || queue.sizes === undefined) return null;
         const { ready, delayed, held } = await withDeadline(
           this.#platform,
-          options.settings.requestTimeoutMs,
+          Math.min(options.settings.requestTimeoutMs, leftMs),
           this.#broker.name,
           "sizes",
-          sizes,
+          queue.sizes(),
         );
         left += ready + delayed + held;
       }
@@ -265,6 +299,10 @@ class BoundedRun implements RunLimiter {
       sum.lost += one.lost;
     }
     return { ...sum, requests: this.requests, ms: this.#platform.now() - this.#startedAt, stopped, left };
+  }
+
+  #affords(requests: number): boolean {
+    return this.requests + requests <= this.#limits.maxRequests;
   }
 
   #spending(loop: QueueLoop): Spending {

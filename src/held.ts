@@ -51,4 +51,8 @@ export interface LeaseOwner {
 export interface HeldDelivery {
   readonly delivery: Delivery;
   readonly lease: HeldLease;
+  /** Whether it was given to a handler. */
+  started: boolean;
+  /** Whether it was settled, or given up. */
+  over: boolean;
 }

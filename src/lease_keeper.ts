@@ -14,6 +14,7 @@ const RAN_OUT = "it ran out before it could be renewed";
 export class LeaseKeeper {
   readonly #platform: Platform;
   readonly #leases = new Set<HeldLease>();
+  #closed = false;
   #armedAt = Number.POSITIVE_INFINITY;
   #cancel: CancelTimer | undefined;
 
@@ -28,6 +29,7 @@ export class LeaseKeeper {
 
   /** Begins to keep a lease. */
   add(lease: HeldLease): void {
+    if (this.#closed) return;
     this.#leases.add(lease);
     this.#arm(Math.min(lease.renewAt, lease.deadline));
   }
@@ -40,9 +42,11 @@ export class LeaseKeeper {
 
   /**
    * The owner's leases that are old enough to be renewed along with a request that goes out anyway. They count as being renewed until
-   * {@linkcode LeaseKeeper.answered} or {@linkcode LeaseKeeper.failed} is called, which settles the `done` promise given.
+   * {@linkcode LeaseKeeper.answered} or {@linkcode LeaseKeeper.failed} is called; after that the caller settles `done`.
+   *
+   * @param ends whether that request ends the lease, so that there is nothing to renew.
    */
-  ride(owner: LeaseOwner, done: Promise<void>): HeldLease[] {
+  ride(owner: LeaseOwner, done: Promise<void>, ends: (lease: HeldLease) => boolean): HeldLease[] {
     const riding: HeldLease[] = [];
     const now = this.#platform.now();
     for (const lease of this.#leases) {
@@ -54,7 +58,7 @@ export class LeaseKeeper {
         lease.open === 0
       )
         continue;
-      if (!renewalWorthwhile(now, lease.sentAt, owner.leaseMs)) continue;
+      if (!renewalWorthwhile(now, lease.sentAt, owner.leaseMs) || ends(lease)) continue;
       lease.renewing = done;
       lease.renewAt = Number.POSITIVE_INFINITY;
       riding.push(lease);
@@ -95,8 +99,9 @@ export class LeaseKeeper {
     return lease.lost;
   }
 
-  /** Forgets every lease and its timer. */
+  /** Forgets every lease and its timer, and takes no more. */
   close(): void {
+    this.#closed = true;
     this.#leases.clear();
     this.#disarm();
   }
@@ -127,6 +132,8 @@ export class LeaseKeeper {
     const now = this.#platform.now();
     const due = new Map<LeaseOwner, HeldLease[]>();
     for (const lease of [...this.#leases]) {
+      // Losing one can end others.
+      if (!this.#leases.has(lease)) continue;
       if (now >= lease.deadline) {
         this.#lose(lease, RAN_OUT);
       } else if (lease.owner.renews && now >= lease.renewAt) {

@@ -7,12 +7,15 @@
 import { brokerBackoffMs } from "./backoff.ts";
 import type { BrokerQueue, Watch } from "./broker.ts";
 import type { CancelTimer, Platform } from "./platform.ts";
-import { asError } from "./requests.ts";
+import { asError, withDeadline } from "./requests.ts";
 
 export interface LooksOptions {
   readonly platform: Platform;
   readonly queue: BrokerQueue;
   readonly watches: boolean;
+  /** How long beginning a watch may take, in milliseconds. */
+  readonly requestTimeoutMs: number;
+  readonly brokerName: string;
   readonly pollMinMs: number;
   readonly pollMaxMs: number;
   readonly safetyPollMs: number;
@@ -124,26 +127,38 @@ export class Looks {
   }
 
   async #beginWatch(): Promise<void> {
+    const { platform, queue, requestTimeoutMs, brokerName, look } = this.#options;
+    let over = false;
+    const onWake = () => {
+      if (over || this.#closed) return;
+      this.#emptyLooks = 0;
+      look(true);
+    };
+    const onEnd = (error: Error) => {
+      if (over) return;
+      over = true;
+      this.#watch = undefined;
+      this.#watchAgain(error);
+      // What came while nobody watched was not told: look once.
+      if (!this.#closed) look(false);
+    };
     try {
-      const watch = await this.#options.queue.watch?.(
-        () => {
-          if (this.#closed) return;
-          this.#emptyLooks = 0;
-          this.#options.look(true);
-        },
-        (error) => {
-          this.#watch = undefined;
-          this.#watchAgain(error);
-          // What came while nobody watched was not told: look once.
-          if (!this.#closed) this.#options.look(false);
-        },
+      const beginning = queue.watch?.(onWake, onEnd);
+      if (beginning === undefined) return;
+      // One that begins too late is ended again.
+      beginning.then(
+        (watch) => (over || this.#closed ? closeQuietly(watch) : undefined),
+        () => {},
       );
-      if (this.#closed) return void (await watch?.close());
+      const watch = await withDeadline(platform, requestTimeoutMs, brokerName, "watch", beginning);
+      if (over || this.#closed) return;
       this.#watch = watch;
       this.#watchFailures = 0;
       // News between the last look and now is missed otherwise.
-      this.#options.look(false);
+      look(false);
     } catch (error) {
+      if (over) return;
+      over = true;
       this.#watchAgain(asError(error));
     }
   }
@@ -158,5 +173,13 @@ export class Looks {
       // #beginWatch never rejects.
       void this.#beginWatch();
     });
+  }
+}
+
+async function closeQuietly(watch: Watch): Promise<void> {
+  try {
+    await watch.close();
+  } catch {
+    // It was of no use any more.
   }
 }

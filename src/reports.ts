@@ -62,10 +62,10 @@ export class Reports {
     this.#tell(() => ({ type: "settled", queue: this.#queue, jobId, leaseId, verdict: kind }));
   }
 
-  lost(held: HeldDelivery, started: boolean): void {
+  lost(held: HeldDelivery): void {
     this.counters.lost += 1;
     const { id: jobId, leaseId } = held.delivery;
-    this.#tell(() => ({ type: "lost", queue: this.#queue, jobId, leaseId, started }));
+    this.#tell(() => ({ type: "lost", queue: this.#queue, jobId, leaseId, started: held.started }));
   }
 
   renewed(leaseIds: readonly string[], results: readonly ("held" | "lost")[]): void {

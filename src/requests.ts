@@ -34,6 +34,18 @@ export function withDeadline<T>(
   });
 }
 
+/** Resolves when `work` has settled, either way, or after `ms`. */
+export function settledWithin(platform: Platform, ms: number, work: Promise<unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = platform.setTimer(ms, resolve);
+    const finish = () => {
+      cancel();
+      resolve();
+    };
+    work.then(finish, finish);
+  });
+}
+
 /** What was thrown, as an Error. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(`A ${typeof thrown} was thrown instead of an Error`);

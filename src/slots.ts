@@ -31,11 +31,16 @@ export interface SlotsOptions {
 }
 
 const RETURNED: Outcome = Object.freeze({ kind: "returned" });
+const INTERRUPTED: Outcome = Object.freeze({ kind: "interrupted" });
 
 class OpenRun implements Run {
   readonly jobs: readonly ActiveJob[];
   readonly startedAt: number;
   cancelTimeout: CancelTimer | undefined;
+  /** What is wrong with each job's body; none is known before all are checked. */
+  faults: readonly (InvalidBody | undefined)[] = [];
+  /** Whether the handler was called. */
+  invoked = false;
   over = false;
   constructor(jobs: readonly ActiveJob[], startedAt: number) {
     this.jobs = jobs;
@@ -89,8 +94,13 @@ export class Slots {
     Promise.all(faults).then(
       (ready) => this.#invoke(run, ready),
       // prepare() never rejects; should it ever, the jobs must still be settled.
-      (error: unknown) => this.#end(run, () => ({ kind: "threw", error })),
+      (error: unknown) => this.#end(run, { kind: "threw", error }),
     );
+  }
+
+  /** Ends the runs whose bodies are still being checked: their handlers are not called any more. */
+  interruptUnstarted(): void {
+    for (const run of [...this.#runs]) if (!run.invoked) this.#end(run, INTERRUPTED);
   }
 
   /** Aborts the jobs under a lease. */
@@ -110,50 +120,57 @@ export class Slots {
   }
 
   #invoke(run: OpenRun, faults: readonly (InvalidBody | undefined)[]): void {
-    const good = faults.every((fault) => fault === undefined)
-      ? run.jobs
-      : run.jobs.filter((_, index) => faults[index] === undefined);
-    const outcome =
-      (rest: Outcome) =>
-      (job: ActiveJob, index: number): Outcome => {
-        const fault = faults[index];
-        return fault === undefined ? ownOutcome(job, rest) : { kind: "dead", reason: fault.reason };
-      };
-    if (good.length === 0) return this.#end(run, outcome(RETURNED));
+    // Given up while its bodies were checked.
+    if (run.over) return;
+    run.faults = faults;
+    run.invoked = true;
+    // Nor does a job start that was aborted meanwhile.
+    const good = run.jobs.filter(
+      (job, index) => faults[index] === undefined && job.abortReason === undefined,
+    );
+    if (good.length === 0) {
+      return this.#end(run, faults.every((fault) => fault !== undefined) ? RETURNED : INTERRUPTED);
+    }
     const { run: handling } = this.#options;
     let result: unknown;
     try {
       result = handling.kind === "single" ? handling.handler(good[0] as Job) : handling.handler(good);
+      if (!isPromise(result)) return this.#end(run, RETURNED);
     } catch (error) {
-      return this.#end(run, outcome({ kind: "threw", error }));
+      return this.#end(run, { kind: "threw", error });
     }
-    if (!isPromise(result)) return this.#end(run, outcome(RETURNED));
-    result.then(
-      () => this.#end(run, outcome(RETURNED)),
-      (error: unknown) => this.#end(run, outcome({ kind: "threw", error })),
+    // What can be waited for need not be a promise: it may throw, or call back at once, or twice.
+    Promise.resolve(result).then(
+      () => this.#end(run, RETURNED),
+      (error: unknown) => this.#end(run, { kind: "threw", error }),
     );
   }
 
-  #end(run: OpenRun, outcome: (job: ActiveJob, index: number) => Outcome, left = false): void {
+  #end(run: OpenRun, outcome: Outcome, left = false): void {
     if (run.over) return;
     run.over = true;
     run.cancelTimeout?.();
     this.#runs.delete(run);
-    this.#options.ended(run, run.jobs.map(outcome), left);
+    const outcomes = run.jobs.map((job, index) => ownOutcome(job, run.faults[index], outcome));
+    this.#options.ended(run, outcomes, left);
   }
 
   #timeOut(run: OpenRun, timeoutMs: number): void {
     const reason = new JobTimeoutError(timeoutMs);
     for (const job of run.jobs) job.abort(reason);
+    // Its handler was not even called.
+    if (!run.invoked) return this.#end(run, { kind: "threw", error: reason });
     // A handler that ignores its signal must not keep the slot for ever.
     run.cancelTimeout = this.#options.platform.setTimer(TIMEOUT_HEED_MS, () => {
-      this.#end(run, () => ({ kind: "threw", error: reason }), true);
+      this.#end(run, { kind: "threw", error: reason }, true);
     });
   }
 }
 
-function ownOutcome(job: ActiveJob, rest: Outcome): Outcome {
+/** How one job ended whose run ended so. */
+function ownOutcome(job: ActiveJob, fault: InvalidBody | undefined, rest: Outcome): Outcome {
+  if (fault !== undefined) return { kind: "dead", reason: fault.reason };
   if (job.mark !== undefined) return job.mark;
-  if (rest.kind === "threw" && job.abortReason instanceof WorkerStoppedError) return { kind: "interrupted" };
+  if (rest.kind === "threw" && job.abortReason instanceof WorkerStoppedError) return INTERRUPTED;
   return rest;
 }

@@ -26,7 +26,7 @@ export interface RunningWorker {
   readonly definition: WorkerDefinition;
   /**
    * Stops gracefully: nothing is claimed or started any more, what was not started goes back uncharged, running handlers get `graceMs`, then their signal and `abortWaitMs`, and
-   * all verdicts are settled. Bounded by `graceMs + abortWaitMs + settleWaitMs`. May be called again, and answers when the first call does. The broker stays open.
+   * all verdicts are settled. Bounded by `graceMs + abortWaitMs + settleWaitMs` and a second. May be called again, and answers when the first call does. The broker stays open.
    */
   stop(reason?: string): Promise<void>;
   /** Resolves when stopped. Rejects with `BrokerRefusedError` when the broker was found to lose jobs. */

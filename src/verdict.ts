@@ -16,7 +16,7 @@ export type Outcome =
   | { readonly kind: "retry"; readonly delayMs: number | undefined; readonly reason: string | undefined }
   /** It called `job.deadLetter`, or the job could not be given to a handler at all. */
   | { readonly kind: "dead"; readonly reason: string }
-  /** It threw after the worker's stop had aborted it: not the job's fault. */
+  /** It threw after the worker's stop had aborted it, or was never called because of it: not the job's fault. */
   | { readonly kind: "interrupted" };
 
 export interface VerdictContext {
@@ -79,8 +79,12 @@ function retryDelay({ attempt, retryDelayMs, random }: VerdictContext): number {
 }
 
 function describe(error: unknown): string {
-  if (error instanceof Error) return `${error.name}: ${error.message}`;
   if (typeof error === "string") return error;
+  try {
+    if (error instanceof Error) return `${error.name}: ${error.message}`;
+  } catch {
+    // An error that cannot even be read must not cost its job the verdict.
+  }
   return `A ${typeof error} was thrown instead of an Error`;
 }
 

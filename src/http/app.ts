@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { Hono } from "hono";
+import { Hono } from "hono/tiny";
 import type { Broker, QueueSizes } from "../broker.ts";
 import { BrokerError } from "../errors.ts";
 import type { LogSink } from "../job.ts";
@@ -13,6 +13,7 @@ import type { RunningWorker } from "../start.ts";
 import type { WorkerDefinition } from "../worker.ts";
 import { answerErrors } from "./answers.ts";
 import { guard } from "./auth.ts";
+import { DrainLock } from "./drain_lock.ts";
 import { drainRoute } from "./drain_route.ts";
 import { enqueueRoutes } from "./enqueue_routes.ts";
 import { Health } from "./health.ts";
@@ -45,6 +46,8 @@ export interface AppOptions {
   readonly maxLines?: number;
   /** Ends a running drain, for a process that stops. */
   readonly stopping?: AbortSignal;
+  /** Shared by the apps of one instance, where each request has an app of its own. By default the app has its own lock. */
+  readonly drainLock?: DrainLock;
   /** Where faults of the app itself are told. By default nowhere. */
   readonly log?: LogSink;
 }
@@ -78,7 +81,8 @@ export function createApp(options: AppOptions): Hono {
   app.use("/metrics", guarded);
   app.route("/v1", enqueueRoutes({ registry, producer, maxBodyBytes, maxRequestBytes, maxLines }));
   app.route("/v1", queueRoutes({ registry, worker }));
-  app.route("/v1", drainRoute({ registry, definition, broker, platform, log, stopping: options.stopping }));
+  const { stopping, drainLock: lock = new DrainLock() } = options;
+  app.route("/v1", drainRoute({ registry, definition, broker, platform, log, stopping, lock }));
 
   app.get("/metrics", async (c) => {
     let brokerUp = true;

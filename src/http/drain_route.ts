@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { Hono } from "hono";
+import { Hono } from "hono/tiny";
 import * as v from "valibot";
 import type { Broker } from "../broker.ts";
 import { drain } from "../drain.ts";
@@ -12,6 +12,7 @@ import type { Platform } from "../platform.ts";
 import type { WorkerDefinition } from "../worker.ts";
 import { Refusal } from "./answers.ts";
 import { readOptions } from "./body.ts";
+import type { DrainLock } from "./drain_lock.ts";
 import type { QueueRegistry } from "./registry.ts";
 
 const amount = v.pipe(v.number(), v.safeInteger(), v.minValue(1));
@@ -30,12 +31,15 @@ export interface DrainRouteOptions {
   readonly log: LogSink | undefined;
   /** Ends a running drain: what is started finishes, the rest is given back. */
   readonly stopping: AbortSignal | undefined;
+  readonly lock: DrainLock;
 }
+
+/** How long after a drain's budget of time its lock is freed at the latest, in milliseconds: well beyond any settling. */
+const LOCK_MARGIN_MS = 60_000;
 
 /** The route that drains. One drain at a time; a caller who hangs up ends it. */
 export function drainRoute(options: DrainRouteOptions): Hono {
-  const { definition, broker, platform, log, stopping } = options;
-  let draining = false;
+  const { definition, broker, platform, log, stopping, lock } = options;
   const routes = new Hono();
   routes.post("/drain", async (c) => {
     if (definition === undefined) {
@@ -43,14 +47,14 @@ export function drainRoute(options: DrainRouteOptions): Hono {
     }
     const { queues, ...budget } = await readOptions(c.req.raw, DrainOptions);
     for (const name of queues ?? []) options.registry.define(name);
-    if (draining) {
+    const release = lock.take(platform.now(), (budget.maxMs ?? platform.limits.wallMs) + LOCK_MARGIN_MS);
+    if (release === undefined) {
       throw new Refusal(
         409,
         "draining",
         "Cannot drain: a drain is running here already; wait for its report",
       );
     }
-    draining = true;
     try {
       const caller = c.req.raw.signal;
       const report = await drain(definition, {
@@ -63,7 +67,7 @@ export function drainRoute(options: DrainRouteOptions): Hono {
       });
       return c.json(report);
     } finally {
-      draining = false;
+      release();
     }
   });
   return routes;

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type Context, Hono } from "hono";
+import { type Context, Hono } from "hono/tiny";
 import type { Producer } from "../producer.ts";
 import type { QueueDefinition } from "../queue.ts";
 import { brokerRefusal, Refusal } from "./answers.ts";

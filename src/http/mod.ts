@@ -5,6 +5,7 @@
  */
 export { type AppOptions, createApp } from "./app.ts";
 export { isLoopbackHost } from "./auth.ts";
+export { DrainLock } from "./drain_lock.ts";
 export {
   type AcceptedLine,
   type IngestFailure,

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type Context, Hono } from "hono";
+import { type Context, Hono } from "hono/tiny";
 import * as v from "valibot";
 import type { BrokerQueue, JobState, PeekedJob, QueueSizes, RawBody } from "../broker.ts";
 import { toText } from "../codec.ts";

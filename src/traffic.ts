@@ -1,0 +1,268 @@
+/**
+ * The requests of one queue loop: what is under way, what failed, and until when to hold back. It sends what the loop decided on and
+ * hands the answers back; it decides nothing itself.
+ *
+ * @module
+ */
+import { brokerBackoffMs } from "./backoff.ts";
+import type { ClaimReply, ClaimRequest, SettleResult } from "./broker.ts";
+import type { BrokerLink } from "./broker_link.ts";
+import { BrokerRefusedError } from "./errors.ts";
+import type { HeldLease, LeaseOwner } from "./held.ts";
+import type { LeaseKeeper } from "./lease_keeper.ts";
+import type { Outbox, OutgoingVerdict } from "./outbox.ts";
+import type { Platform } from "./platform.ts";
+import { asError } from "./requests.ts";
+
+/** A claim decided on, on its way, or one whose answer never came. */
+export interface PendingClaim {
+  readonly leaseId: string;
+  readonly max: number;
+  /** The slots it is to fill. */
+  readonly slots: number;
+  /** How long the engine may wait for a first job, in milliseconds. */
+  readonly waitMs: number;
+  /** Whether it failed before, so that it may have taken jobs whose names never arrived. */
+  resent: boolean;
+}
+
+/** What the loop is told. None is called any more after {@linkcode Traffic.close}. */
+export interface TrafficEvents {
+  received(claim: PendingClaim, reply: ClaimReply, sentAt: number): void;
+  settled(taken: readonly OutgoingVerdict[], results: readonly SettleResult[]): void;
+  renewed(leaseIds: readonly string[], results: readonly ("held" | "lost")[]): void;
+  /** A verdict that can count no more: its lease is over. */
+  lost(entry: OutgoingVerdict): void;
+  failed(verb: string, error: Error, retryInMs: number): void;
+  refused(error: BrokerRefusedError): void;
+  /** A request ended: look again. */
+  wake(): void;
+}
+
+export interface TrafficOptions {
+  readonly platform: Platform;
+  readonly link: BrokerLink;
+  readonly keeper: LeaseKeeper;
+  readonly owner: LeaseOwner;
+  readonly outbox: Outbox;
+  readonly events: TrafficEvents;
+}
+
+/** The longest pause after a failure. A stop has little time: its verdicts are tried again sooner than others. */
+const LONGEST_PAUSE_MS = 10_000;
+const LONGEST_PAUSE_STOPPING_MS = 1_000;
+
+export class Traffic {
+  readonly #options: TrafficOptions;
+  #claiming = false;
+  #settling = false;
+  #abandoning = false;
+  #unanswered: PendingClaim | undefined;
+  #endWait: AbortController | undefined;
+  #failures = 0;
+  #pausedUntil = 0;
+  #stopping = false;
+  #closed = false;
+
+  constructor(options: TrafficOptions) {
+    this.#options = options;
+  }
+
+  /** Whether a claim is on its way. */
+  get claiming(): boolean {
+    return this.#claiming;
+  }
+
+  /** Whether verdicts are on their way by a request of their own. */
+  get settling(): boolean {
+    return this.#settling;
+  }
+
+  /** Whether any request is on its way. */
+  get busy(): boolean {
+    return this.#claiming || this.#settling || this.#abandoning;
+  }
+
+  /** The claim on its way, or the one whose answer never came: it may hold jobs here that nobody knows of. */
+  get unanswered(): PendingClaim | undefined {
+    return this.#unanswered;
+  }
+
+  /** Until when nothing is sent, after a failure. */
+  get pausedUntil(): number {
+    return this.#pausedUntil;
+  }
+
+  /** Sends a claim; with an engine that exchanges, all waiting verdicts ride on it. */
+  claim(claim: PendingClaim): void {
+    const { platform, link, outbox, events } = this.#options;
+    this.#claiming = true;
+    this.#unanswered = claim;
+    this.#endWait = claim.waitMs > 0 ? new AbortController() : undefined;
+    const request: ClaimRequest = {
+      leaseId: claim.leaseId,
+      max: claim.max,
+      waitMs: claim.waitMs,
+      ...(this.#endWait === undefined ? {} : { signal: this.#endWait.signal }),
+    };
+    let sentAt = 0;
+    this.#exchange(link.exchanges ? outbox.take() : [], request, () => {
+      sentAt = platform.now();
+    }).then(
+      (claimed) => {
+        this.#claiming = false;
+        if (this.#closed) return;
+        if (claimed !== undefined) {
+          this.#unanswered = undefined;
+          this.#failures = 0;
+          events.received(claim, claimed, sentAt);
+        } else if (!claim.resent) {
+          // It was held back until it was too late to send it.
+          this.#unanswered = undefined;
+        }
+        events.wake();
+      },
+      (error: unknown) => {
+        this.#claiming = false;
+        claim.resent = true;
+        this.#failed(link.exchanges ? "exchange" : "claim", error);
+      },
+    );
+  }
+
+  /** Sends the waiting verdicts by a request of their own. */
+  settle(): void {
+    this.#settling = true;
+    this.#exchange(this.#options.outbox.take(), undefined, () => {}).then(
+      () => {
+        this.#settling = false;
+        this.#failures = 0;
+        if (!this.#closed) this.#options.events.wake();
+      },
+      (error: unknown) => {
+        this.#settling = false;
+        this.#failed("settle", error);
+      },
+    );
+  }
+
+  /** Gives back whatever the unanswered claim took, by its lease's id. */
+  abandon(): void {
+    const claim = this.#unanswered;
+    if (claim === undefined) return;
+    this.#abandoning = true;
+    this.#options.link.abandon([claim.leaseId]).then(
+      () => {
+        this.#abandoning = false;
+        this.#unanswered = undefined;
+        if (!this.#closed) this.#options.events.wake();
+      },
+      (error: unknown) => {
+        this.#abandoning = false;
+        this.#failed("abandon", error);
+      },
+    );
+  }
+
+  /** Ends an engine's wait for a first job: the claim answers with what it has. */
+  endWait(): void {
+    this.#endWait?.abort();
+  }
+
+  /** The loop is stopping: what has to be sent again is sent again soon, however long the broker was away. */
+  stopping(): void {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    this.endWait();
+    const { platform } = this.#options;
+    this.#failures = 0;
+    this.#pausedUntil = Math.min(this.#pausedUntil, platform.now() + this.#pauseMs());
+  }
+
+  /** The unanswered claim is given up: whatever it took comes back when its lease runs out. */
+  forgetUnanswered(): void {
+    if (!this.#claiming) this.#unanswered = undefined;
+  }
+
+  /** Ends all: answers that come later change nothing and tell nothing. A claim without an answer is given back, once. Never rejects. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    const claim = this.#unanswered;
+    if (claim === undefined || this.#abandoning || !this.#options.link.abandons) return;
+    try {
+      await this.#options.link.abandon([claim.leaseId]);
+    } catch {
+      // Its lease runs out by itself.
+    }
+  }
+
+  /**
+   * Sends verdicts and a claim; answers `undefined` when no claim was sent. A renewal under way is awaited before its lease is settled, so that the two never race at the broker; and what
+   * was lost meanwhile, or by a clock that no timer has looked at, is not sent: not every engine would notice.
+   */
+  async #exchange(
+    taken: readonly OutgoingVerdict[],
+    claim: ClaimRequest | undefined,
+    sending: () => void,
+  ): Promise<ClaimReply | undefined> {
+    const { link, keeper, owner, outbox, events } = this.#options;
+    const renewals = new Set<Promise<void>>();
+    for (const { held } of taken) if (held.lease.renewing !== undefined) renewals.add(held.lease.renewing);
+    if (renewals.size > 0) await Promise.all(renewals);
+    const sent = this.#stillHeld(taken);
+    if (this.#closed || (sent.length === 0 && claim === undefined)) return undefined;
+    if (claim !== undefined && this.#stopping) {
+      for (const entry of outbox.putBack(sent)) events.lost(entry);
+      return undefined;
+    }
+    sending();
+    try {
+      const reply = await link.send(keeper, owner, sent, claim);
+      outbox.answered(sent);
+      if (!this.#closed) {
+        events.settled(sent, reply.settled);
+        events.renewed(reply.renewedIds, reply.renewed);
+      }
+      return reply.claimed;
+    } catch (error) {
+      const over = outbox.putBack(sent);
+      if (!this.#closed) for (const entry of over) events.lost(entry);
+      throw error;
+    }
+  }
+
+  #stillHeld(taken: readonly OutgoingVerdict[]): readonly OutgoingVerdict[] {
+    const { keeper, outbox, events } = this.#options;
+    const over = new Set<HeldLease>();
+    let last: HeldLease | undefined;
+    for (const { held } of taken) {
+      // A batch's verdicts mostly share one lease.
+      if (held.lease === last) continue;
+      last = held.lease;
+      if (keeper.expired(last)) over.add(last);
+    }
+    if (over.size === 0) return taken;
+    const dropped = taken.filter(({ held }) => over.has(held.lease));
+    outbox.answered(dropped);
+    if (!this.#closed) for (const entry of dropped) events.lost(entry);
+    return taken.filter(({ held }) => !over.has(held.lease));
+  }
+
+  #failed(verb: string, thrown: unknown): void {
+    if (this.#closed) return;
+    const { platform, events } = this.#options;
+    const error = asError(thrown);
+    if (error instanceof BrokerRefusedError) return events.refused(error);
+    this.#failures += 1;
+    const retryInMs = this.#pauseMs();
+    this.#pausedUntil = platform.now() + retryInMs;
+    events.failed(verb, error, retryInMs);
+    events.wake();
+  }
+
+  #pauseMs(): number {
+    const longestMs = this.#stopping ? LONGEST_PAUSE_STOPPING_MS : LONGEST_PAUSE_MS;
+    return brokerBackoffMs(Math.max(1, this.#failures), this.#options.platform.random(), longestMs);
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * Leaves the event loop its turn. An engine inside this process answers without one, and so do handlers that wait for nothing: then a
+ * worker would go from batch to batch while no timer fires, no signal is heard and no other request is served.
+ *
+ * @module
+ */
+import type { Platform } from "./platform.ts";
+
+/** How long a worker keeps the event loop to itself at most (a batch is not cut), in milliseconds. */
+const LONGEST_MS = 20;
+/** The same where the clock stands still while code computes: in claims. */
+const MOST_CLAIMS = 64;
+
+export class Turns {
+  readonly #platform: Platform;
+  readonly #waiting = new Set<() => void>();
+  /** When the timer was set that tells of the next turn; `undefined` when none is. */
+  #since: number | undefined;
+  #claims = 0;
+
+  constructor(platform: Platform) {
+    this.#platform = platform;
+  }
+
+  /** Whether a claim may go out now. If not, `then` is called after the event loop's turn, once. */
+  mayClaim(then: () => void): boolean {
+    if (this.#since === undefined) return true;
+    const tooMany = this.#platform.clockStopsDuringCpu && this.#claims >= MOST_CLAIMS;
+    if (this.#platform.now() - this.#since < LONGEST_MS && !tooMany) return true;
+    this.#waiting.add(then);
+    return false;
+  }
+
+  /** A claim went out. */
+  claimed(): void {
+    this.#claims += 1;
+    if (this.#since !== undefined) return;
+    this.#since = this.#platform.now();
+    this.#platform.setTimer(0, this.#turned);
+  }
+
+  readonly #turned = (): void => {
+    this.#since = undefined;
+    this.#claims = 0;
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    for (const then of waiting) then();
+  };
+}

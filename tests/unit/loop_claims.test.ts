@@ -1,0 +1,389 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { Asking } from "../../src/asking.ts";
+import type { BrokerLimits } from "../../src/broker.ts";
+import { queue } from "../../src/queue.ts";
+import { defineWorker, type WorkerQueue } from "../../src/worker.ts";
+import type { Asked } from "../support/faulty_broker.ts";
+import { noStrayRejections, World } from "../support/world.ts";
+
+noStrayRejections();
+
+const LIMITS: BrokerLimits = {
+  maxBatch: 1_000,
+  maxEnqueue: 1_000,
+  maxInFlight: Number.POSITIVE_INFINITY,
+  maxBodyBytes: 1_000_000,
+  leaseMs: 30_000,
+  renewable: true,
+  exclusive: false,
+};
+
+/** How many jobs the worker has in hand and has not started. */
+function waiting(world: World): number {
+  const received = world.told("claimed").reduce((sum, one) => sum + one.got, 0);
+  return received - world.told("started").length;
+}
+
+/** Fails unless each claim was answered before another was sent, but for the same one sent again. */
+function expectNoOverlap(claims: readonly Asked[]): void {
+  for (const [index, claim] of claims.entries()) {
+    const before = claims[index - 1];
+    if (before === undefined || before.claim?.leaseId === claim.claim?.leaseId) continue;
+    expect(before.answeredAt).toBeDefined();
+    expect(claim.at).toBeGreaterThanOrEqual(before.answeredAt as number);
+  }
+}
+
+describe("a slot is reserved before a claim", () => {
+  for (const [concurrency, prefetch] of [
+    [1, 1],
+    [1, 16],
+    [4, 1],
+    [4, 16],
+    [8, 3],
+    [3, "auto"],
+  ] as const) {
+    test(`concurrency ${concurrency}, prefetch ${prefetch}: nothing waits when a claim leaves`, async () => {
+      const world = new World({ roundTripMs: 7 });
+      await world.add(200);
+      world.broker.fault = (asked) => {
+        if (asked.claim !== undefined) {
+          expect(waiting(world)).toBe(0);
+          const running = worker?.stats()[0]?.running ?? 0;
+          expect(running).toBeLessThan(concurrency);
+          if (prefetch !== "auto") expect(asked.claim.max).toBe(Math.max(prefetch, concurrency - running));
+          else expect(asked.claim.max).toBeLessThanOrEqual(16 * (concurrency - running));
+        }
+        return undefined;
+      };
+      let most = 0;
+      let busiest = 0;
+      let running = 0;
+      let worker: Awaited<ReturnType<World["start"]>> | undefined;
+      worker = await world.start(
+        async () => {
+          running += 1;
+          busiest = Math.max(busiest, running);
+          most = Math.max(most, waiting(world));
+          await world.platform.sleep(10 + world.platform.random() * 20);
+          running -= 1;
+        },
+        { concurrency, prefetch, claimAhead: false },
+      );
+      await world.untilEmpty();
+      expect(busiest).toBeLessThanOrEqual(concurrency);
+      // What a claim brought, less the slot it was made for.
+      expect(most).toBeLessThan(prefetch === "auto" ? 16 * concurrency : Math.max(prefetch, concurrency));
+      await world.platform.run(worker.stop());
+    });
+  }
+
+  test("claimed ahead, at most one claim more is in hand", async () => {
+    const world = new World({ roundTripMs: 20 });
+    await world.add(400);
+    let most = 0;
+    const worker = await world.start(
+      async () => {
+        most = Math.max(most, worker.stats()[0]?.held ?? 0);
+        await world.platform.sleep(5);
+      },
+      { concurrency: 2, prefetch: 16 },
+    );
+    await world.untilEmpty();
+    expect(most).toBeLessThanOrEqual(32);
+    expectNoOverlap(world.broker.claims);
+    await world.platform.run(worker.stop());
+  });
+
+  test("a claim never asks for more than the engine hands out", async () => {
+    const world = new World({ limits: { maxBatch: 5, maxInFlight: 7 } });
+    await world.add(100);
+    const worker = await world.start(world.takes(10), { concurrency: 4 });
+    let most = 0;
+    const claims = new Set<number>();
+    for (let i = 0; i < 400; i += 1) {
+      await world.platform.pass(1);
+      most = Math.max(most, (await world.sizes()).held);
+    }
+    for (const { claim } of world.broker.claims) claims.add(claim?.max ?? 0);
+    expect(Math.max(...claims)).toBeLessThanOrEqual(5);
+    expect(most).toBeLessThanOrEqual(7);
+    await world.untilEmpty();
+    await world.platform.run(worker.stop());
+  });
+
+  test("an engine that hands out one at a time is still served without a pause between two jobs", async () => {
+    const world = new World({ limits: { maxInFlight: 1 } });
+    await world.add(20);
+    const worker = await world.start(world.takes(10));
+    await world.untilEmpty();
+    expect(world.platform.now()).toBeLessThanOrEqual(210);
+    await world.platform.run(worker.stop());
+  });
+});
+
+describe("how much a claim asks for", () => {
+  test("a fixed prefetch asks for as much, and never for less than the free slots", async () => {
+    const world = new World();
+    await world.add(40);
+    const worker = await world.start(world.takes(10), { concurrency: 8, prefetch: 3, claimAhead: false });
+    await world.untilEmpty();
+    expect(world.broker.claims[0]?.claim?.max).toBe(8);
+    for (const { claim } of world.broker.claims.slice(1)) {
+      expect(claim?.max).toBeGreaterThanOrEqual(3);
+    }
+    await world.platform.run(worker.stop());
+  });
+
+  test("the rule works per free slot, and a short claim counts as what came for each", () => {
+    const { options } = defineWorker({ queues: [queue("work").handle(() => {}, { concurrency: 4 })] })
+      .queues[0] as WorkerQueue;
+    const asking = new Asking(options, { ...LIMITS, maxBatch: 50 }, 10);
+    const claim = (slots: number, got: (asked: number) => number): number => {
+      const asked = asking.wanted(slots, 0);
+      asking.answered(asked, got(asked), slots, 1);
+      return asked;
+    };
+    const full = (asked: number) => asked;
+    expect([claim(4, full), claim(3, full)]).toEqual([4, 3]);
+    // Doubled after two full claims; then 6 of 8 came, which is 2 for each of four; 1 of 4 is 1 for each of two.
+    expect(claim(4, () => 6)).toBe(8);
+    expect(claim(2, () => 1)).toBe(4);
+    expect([claim(4, full), claim(4, full), claim(1, full), claim(4, full)]).toEqual([4, 4, 2, 8]);
+    expect([claim(4, full), claim(4, full), claim(4, full)]).toEqual([16, 16, 32]);
+    expect([claim(4, full), claim(4, full)]).toEqual([32, 50]);
+  });
+
+  test("the demo's second phase: 200 jobs of 10 ms take at most 24 claims", async () => {
+    const world = new World();
+    await world.add(200);
+    const worker = await world.start(world.takes(10));
+    await world.untilEmpty();
+    expect(world.told("claimed").filter((one) => one.got > 0).length).toBeLessThanOrEqual(24);
+    await world.platform.run(worker.stop());
+  });
+
+  test("the demo's third phase: jobs of 300 ms are claimed one by one", async () => {
+    const world = new World();
+    await world.add(10);
+    const worker = await world.start(world.takes(300));
+    await world.untilEmpty();
+    expect(new Set(world.told("claimed").map((one) => one.asked))).toEqual(new Set([1]));
+    await world.platform.run(worker.stop());
+  });
+});
+
+describe("verdicts ride on the next claim", () => {
+  for (const roundTripMs of [0, 10]) {
+    test(`1,600 instant jobs at batches of 16 over a round trip of ${roundTripMs} ms cost one request a batch`, async () => {
+      const world = new World({ roundTripMs });
+      await world.add(1_600);
+      const worker = await world.start(() => {}, { prefetch: 16 });
+      await world.untilEmpty();
+      expect(world.broker.count("exchange")).toBe(101);
+      expect(world.broker.count("settle", "claim", "renew")).toBe(0);
+      await world.platform.run(worker.stop());
+      expect(worker.stats()[0]?.acked).toBe(1_600);
+    });
+  }
+
+  test("without exchange a batch costs two requests", async () => {
+    const world = new World({ lacks: ["exchange"] });
+    await world.add(160);
+    const worker = await world.start(() => {}, { prefetch: 16 });
+    await world.untilEmpty();
+    expect(world.broker.count("claim")).toBe(11);
+    expect(world.broker.count("settle")).toBe(10);
+    await world.platform.run(worker.stop());
+  });
+
+  test("beside a long job a verdict leaves alone within settleWithinMs", async () => {
+    for (const lacks of [[], ["exchange"]] as const) {
+      const world = new World({ lacks });
+      await world.add(4);
+      let nth = 0;
+      const worker = await world.start(
+        async () => {
+          nth += 1;
+          await world.platform.sleep(nth === 4 ? 5_000 : 10);
+        },
+        { prefetch: 4, settleWithinMs: 100 },
+      );
+      await world.until(() => world.told("settled").length === 3);
+      const first = world.events.findIndex((event) => event.type === "finished");
+      const settled = world.events.findIndex((event) => event.type === "settled");
+      const waited = (world.eventTimes[settled] as number) - (world.eventTimes[first] as number);
+      expect(waited).toBeGreaterThan(0);
+      expect(waited).toBeLessThanOrEqual(100);
+      expect(world.told("finished").length).toBe(3);
+      await world.platform.run(worker.stop());
+    }
+  });
+
+  test("with nothing left to do a verdict leaves at once", async () => {
+    for (const lacks of [[], ["exchange"]] as const) {
+      const world = new World({ lacks });
+      await world.add(1);
+      const worker = await world.start(world.takes(10));
+      await world.until(() => world.told("settled").length === 1, 1_000);
+      expect(world.eventTimes[world.events.findIndex((event) => event.type === "settled")]).toBe(10);
+      await world.platform.run(worker.stop());
+    }
+  });
+
+  test("a claim that hangs does not keep verdicts back", async () => {
+    const world = new World({ roundTripMs: 100 });
+    await world.add(32);
+    let ahead: Asked | undefined;
+    world.broker.fault = (asked) => {
+      if (ahead !== undefined || asked.claim === undefined || asked.nth === 0) return undefined;
+      ahead = asked;
+      return "hangs";
+    };
+    const worker = await world.start(world.takes(20), { prefetch: 16 });
+    await world.until(() => world.told("finished").length === 16);
+    // Sent while jobs ran, and never answered.
+    expect(ahead?.settle.length).toBeLessThan(16);
+    const late = world.platform.now();
+    await world.until(() => world.broker.count("settle", "exchange") > 2);
+    expect(world.platform.now() - late).toBeLessThanOrEqual(250);
+    expect(world.broker.log.at(-1)?.settle.length).toBeGreaterThan(0);
+    expect(world.broker.log.at(-1)?.claim).toBeUndefined();
+    await world.untilEmpty();
+    await world.platform.run(worker.stop());
+  });
+});
+
+describe("claiming ahead", () => {
+  /** The share of the time from the first start to the last end in which a handler ran. */
+  async function busyShare(options: { claimAhead: boolean; jobs: number }): Promise<number> {
+    const world = new World({ roundTripMs: 10 });
+    await world.add(options.jobs);
+    const spans: [number, number][] = [];
+    const worker = await world.start(
+      async () => {
+        const from = world.platform.now();
+        await world.platform.sleep(10);
+        spans.push([from, world.platform.now()]);
+      },
+      { claimAhead: options.claimAhead },
+    );
+    await world.untilEmpty();
+    await world.platform.run(worker.stop());
+    expectNoOverlap(world.broker.claims);
+    // The first 40 show the rule at work: small claims that hide nothing.
+    const steady = spans.slice(40);
+    const busy = steady.reduce((sum, [from, to]) => sum + to - from, 0);
+    return busy / ((steady.at(-1)?.[1] ?? 0) - (steady[0]?.[0] ?? 0));
+  }
+
+  test("a link of 10 ms does not set the pace of jobs of 10 ms", async () => {
+    expect(await busyShare({ claimAhead: true, jobs: 1_000 })).toBeGreaterThanOrEqual(0.97);
+    expect(await busyShare({ claimAhead: false, jobs: 1_000 })).toBeLessThan(0.96);
+  });
+
+  test("never after a short claim", async () => {
+    const world = new World({ roundTripMs: 10, lacks: ["wake"] });
+    await world.add(16 + 5);
+    const worker = await world.start(world.takes(10), { prefetch: 16, pollMs: { min: 1, max: 1 } });
+    await world.until(() => world.told("claimed").some((one) => one.got === 5));
+    const claims = world.broker.claims.length;
+    await world.until(() => world.told("finished").length === 20);
+    expect(world.broker.claims.length).toBe(claims);
+    await world.platform.run(worker.stop());
+  });
+
+  test("never for claims of a single job", async () => {
+    const world = new World({ roundTripMs: 10 });
+    await world.add(20);
+    world.broker.fault = (asked) => {
+      if (asked.claim !== undefined) {
+        expect(world.told("started").length).toBe(world.told("finished").length);
+      }
+      return undefined;
+    };
+    const worker = await world.start(world.takes(10), { prefetch: 1 });
+    await world.untilEmpty();
+    expect(world.told("started").length).toBe(20);
+    await world.platform.run(worker.stop());
+  });
+});
+
+describe("two claims of a queue never overlap", () => {
+  test("whatever the link, the slots and the job times", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({
+          seed: fc.integer({ min: 1, max: 1_000_000 }),
+          roundTripMs: fc.integer({ min: 0, max: 40 }),
+          concurrency: fc.integer({ min: 1, max: 6 }),
+          prefetch: fc.oneof(fc.constant("auto" as const), fc.integer({ min: 1, max: 20 })),
+          jobMs: fc.integer({ min: 0, max: 60 }),
+          exchange: fc.boolean(),
+          failures: fc.integer({ min: 0, max: 30 }),
+        }),
+        async ({ seed, roundTripMs, concurrency, prefetch, jobMs, exchange, failures }) => {
+          const world = new World({ roundTripMs, lacks: exchange ? [] : ["exchange"], simulated: { seed } });
+          await world.add(60);
+          world.broker.fault = () => {
+            const roll = world.platform.random() * 100;
+            if (roll >= failures) return undefined;
+            return roll < failures / 2 ? "lost" : "replyLost";
+          };
+          const ran: string[] = [];
+          const worker = await world
+            .start(world.takes(jobMs, ran), { concurrency, prefetch })
+            .catch(() => undefined);
+          if (worker === undefined) return;
+          await world.untilEmpty();
+          expectNoOverlap(world.broker.claims);
+          expect(new Set(ran).size).toBe(60);
+          await world.platform.run(worker.stop());
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+});
+
+describe("several queues of one worker", () => {
+  test("each has its own claims and slots", async () => {
+    const world = new World();
+    await world.add(20, {}, "a");
+    await world.add(20, {}, "b");
+    const worker = await world.startDefinition(
+      defineWorker({
+        queues: [
+          queue("a").handle(world.takes(10), { concurrency: 2 }),
+          queue("b").handle(world.takes(10), { concurrency: 1, prefetch: 1 }),
+        ],
+      }),
+    );
+    await world.untilEmpty("a");
+    await world.untilEmpty("b");
+    expect(worker.stats().map((one) => [one.queue, one.acked])).toEqual([
+      ["a", 20],
+      ["b", 20],
+    ]);
+    await world.platform.run(worker.stop());
+  });
+});
+
+describe("an engine inside the process", () => {
+  test("leaves the event loop its turn, however much there is to do", async () => {
+    const world = new World({ simulated: { clockStopsDuringCpu: true } });
+    await world.add(10_000);
+    let turns = 0;
+    const tick = () => {
+      turns += 1;
+      if (turns < 1_000) setImmediate(tick);
+    };
+    setImmediate(tick);
+    const worker = await world.start(() => {}, { prefetch: 16 });
+    await world.untilEmpty();
+    // 10,000 jobs are 625 batches; no more than 64 are claimed in one turn.
+    expect(turns).toBeGreaterThanOrEqual(9);
+    await world.platform.run(worker.stop());
+  });
+});
