@@ -17,6 +17,8 @@ export interface DemoDeps {
   readonly broker: Broker;
   readonly platform: Platform;
   readonly print: (line: string) => void;
+  /** Ends the demo early; its queue is cleared all the same. */
+  readonly signal?: AbortSignal;
 }
 
 /** One backlog and how it is worked off. */
@@ -57,7 +59,11 @@ export const PHASES = {
 /** How long a phase may take, in milliseconds. */
 const PHASE_LIMIT_MS = 60_000;
 
-/** Runs the three phases, prints what came of them; answers whether every check held. */
+/**
+ * Runs the three phases, prints what came of them; answers whether every check held.
+ *
+ * @throws the signal's reason when it is aborted, and as {@linkcode runPhase}.
+ */
 export async function prefetchDemo(deps: DemoDeps): Promise<boolean> {
   const checks: Check[] = [];
   for (const phase of Object.values(PHASES)) {
@@ -77,9 +83,10 @@ export async function prefetchDemo(deps: DemoDeps): Promise<boolean> {
 /**
  * Fills a fresh queue, then lets one worker empty it. The queue is left without jobs.
  *
- * @throws {Error} when the jobs are not done within a minute.
+ * @throws {RangeError} when the jobs are not done within a minute.
+ * @throws the signal's reason when it is aborted.
  */
-export async function runPhase(phase: Phase, { broker, platform }: DemoDeps): Promise<PhaseResult> {
+export async function runPhase(phase: Phase, { broker, platform, signal }: DemoDeps): Promise<PhaseResult> {
   const probes = queue(
     `demo-${phase.name}-${platform
       .randomId()
@@ -103,7 +110,7 @@ export async function runPhase(phase: Phase, { broker, platform }: DemoDeps): Pr
       probes,
       Array.from({ length: phase.jobs }, (_, seq) => ({ body: { seq } })),
     );
-    const settled = countdown(phase.jobs, platform);
+    const settled = countdown(phase.jobs, platform, signal);
     const worker = await startWorker(defineWorker({ queues: [handler] }), {
       broker,
       platform,
@@ -122,24 +129,35 @@ export async function runPhase(phase: Phase, { broker, platform }: DemoDeps): Pr
   }
 }
 
-/** Resolves `all` once `one` was called `count` times. */
-function countdown(count: number, platform: Platform): { readonly all: Promise<void>; one(): void } {
+/** Resolves `all` once `one` was called `count` times; rejects it when that takes too long or the signal is aborted. */
+function countdown(
+  count: number,
+  platform: Platform,
+  signal: AbortSignal | undefined,
+): { readonly all: Promise<void>; one(): void } {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const cancel = platform.setTimer(PHASE_LIMIT_MS, () => {
     reject(
-      new Error(
+      new RangeError(
         `Cannot finish the demo: jobs are left after ${PHASE_LIMIT_MS} ms; see what the broker is doing`,
       ),
     );
   });
+  const onAbort = () => reject(signal?.reason);
+  signal?.addEventListener("abort", onAbort);
+  if (signal?.aborted) onAbort();
+  const over = () => {
+    cancel();
+    signal?.removeEventListener("abort", onAbort);
+  };
+  // Whoever waits hears of it; this only tidies up.
+  promise.then(over, over);
   let left = count;
   return {
     all: promise,
     one() {
       left -= 1;
-      if (left > 0) return;
-      cancel();
-      resolve();
+      if (left === 0) resolve();
     },
   };
 }

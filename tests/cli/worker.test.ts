@@ -358,3 +358,13 @@ test("the demo passes on its temporary file and in memory, and leaves nothing be
     expect([...new Bun.Glob("**").scanSync({ cwd: folder.path, onlyFiles: false })]).toEqual([]);
   }
 }, 40_000);
+
+test("a demo that is stopped leaves nothing behind either", async () => {
+  await using folder = await scratch();
+  await using demo = startEddy(["demo"], { cwd: folder.path, env: { TMPDIR: folder.path } });
+  await demo.outputs(/^b\) /m);
+  demo.signal("SIGINT");
+  const { code, err } = await demo.exited();
+  expect([code, err]).toEqual([1, "Cannot finish the demo: SIGINT came\n"]);
+  expect([...new Bun.Glob("**").scanSync({ cwd: folder.path, onlyFiles: false })]).toEqual([]);
+});

@@ -34,12 +34,18 @@ The demo alone takes a SQLite file in a temporary folder when neither --broker n
     const named = flags.broker ?? (env.EDDY_BROKER || env.UPSTASH_REDIS_REST_URL);
     const folder = named ? undefined : await mkdtemp(join(tmpdir(), "eddy-demo-"));
     const flag = folder === undefined ? flags.broker : `sqlite:${join(folder, "demo.sqlite")}`;
+    const stop = new AbortController();
+    const forget = platform.onStop((reason) =>
+      stop.abort(new RangeError(`Cannot finish the demo: ${reason} came`)),
+    );
     try {
       return await withBroker(context, flag, async (broker, spec) => {
         io.out(`broker: ${folder === undefined ? describeBroker(spec) : "sqlite, in a temporary file"}`);
-        return (await prefetchDemo({ broker, platform, print: (line) => io.out(line) })) ? 0 : 1;
+        const print = (line: string) => io.out(line);
+        return (await prefetchDemo({ broker, platform, print, signal: stop.signal })) ? 0 : 1;
       });
     } finally {
+      forget();
       if (folder !== undefined) await rm(folder, { recursive: true, force: true });
     }
   },
