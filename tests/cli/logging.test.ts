@@ -1,0 +1,138 @@
+/** What a worker's log says: one line for each entry, sums for what goes well, no flood when the broker fails. */
+import { describe, expect, test } from "bun:test";
+import { EventLog } from "../../runtimes/cli/event_log.ts";
+import { printingLog } from "../../runtimes/cli/log.ts";
+import { SimulatedPlatform } from "../../runtimes/simulated.ts";
+import type { EddyEvent, LogLevel } from "../../src/mod.ts";
+
+function printed(json: boolean, least: LogLevel = "info") {
+  const lines: string[] = [];
+  const log = printingLog({ json, least, print: (line) => lines.push(line), wallNow: () => 0 });
+  return { lines, log };
+}
+
+describe("lines", () => {
+  test("are readable, one for each entry, whatever the texts hold", () => {
+    const { lines, log } = printed(false);
+    log("info", "Sent", { queue: "q", n: 1, text: 'a "b"', none: undefined, list: [1], big: 2n });
+    log("warn", "two\nlines\u001b[2J", { text: "x\ry", error: new TypeError("no") });
+    const cycle: Record<string, unknown> = {};
+    cycle.self = cycle;
+    log("error", "odd", { cycle, fn: () => 1 });
+    log("debug", "left out", {});
+    expect(lines).toEqual([
+      '1970-01-01T00:00:00.000Z INFO  Sent queue=q n=1 text="a \\"b\\"" list=[1] big="2"',
+      '1970-01-01T00:00:00.000Z WARN  two\\nlines\\x1b[2J text="x\\ry" error="TypeError: no"',
+      expect.stringMatching(/^1970-01-01T00:00:00.000Z ERROR odd cycle=\(object\) fn=/),
+    ]);
+    for (const line of lines) expect(line).not.toContain("\n");
+  });
+
+  test("are JSON where asked for, a field never in the place of time, level and message", () => {
+    const { lines, log } = printed(true, "debug");
+    log("debug", "m\n", { level: "hush", time: 1, queue: "q", big: 2n });
+    const cycle: Record<string, unknown> = {};
+    cycle.self = cycle;
+    log("info", "odd", { cycle });
+    expect(lines.map((line) => JSON.parse(line))).toEqual([
+      { time: "1970-01-01T00:00:00.000Z", level: "debug", message: "m\n", queue: "q", big: "2" },
+      { time: "1970-01-01T00:00:00.000Z", level: "info", message: "odd", fields: "could not be written" },
+    ]);
+  });
+});
+
+describe("events", () => {
+  function listening() {
+    const platform = new SimulatedPlatform();
+    const lines: [LogLevel, string, Record<string, unknown>][] = [];
+    const events = new EventLog(platform, (level, message, fields) => {
+      if (level !== "debug") lines.push([level, message, fields]);
+    });
+    return { platform, lines, events, tell: events.listener };
+  }
+
+  const settled = (verdict: "ack" | "dead"): EddyEvent => ({
+    type: "settled",
+    queue: "q",
+    jobId: "j",
+    leaseId: "l",
+    verdict,
+  });
+  const failed: EddyEvent = {
+    type: "brokerError",
+    queue: "q",
+    verb: "claim",
+    error: new Error("refused"),
+    retryInMs: 12.7,
+  };
+  const claimed: EddyEvent = { type: "claimed", queue: "q", leaseId: "l", asked: 1, got: 1, tookMs: 1 };
+
+  test("what goes well is told as sums: every five seconds, when the queue is empty, and at the end", async () => {
+    const { platform, lines, events, tell } = listening();
+    for (let n = 0; n < 1_000; n += 1) tell(settled("ack"));
+    tell(settled("dead"));
+    await platform.pass(4_999);
+    expect(lines).toEqual([]);
+    await platform.pass(1);
+    expect(lines.splice(0)).toEqual([["info", "Working", { queue: "q", acked: 1_000, dead: 1 }]]);
+    tell(settled("ack"));
+    tell({ type: "idle", queue: "q", nextLookMs: 50 });
+    tell({ type: "idle", queue: "q", nextLookMs: 50 });
+    expect(lines.splice(0)).toEqual([["info", "The queue is empty", { queue: "q", acked: 1 }]]);
+    tell(settled("ack"));
+    tell({ type: "stopped" });
+    events.close();
+    expect(lines.splice(0)).toEqual([
+      ["info", "Done", { queue: "q", acked: 1 }],
+      ["info", "Stopped", {}],
+    ]);
+    expect(platform.timers).toBe(0);
+  });
+
+  test("a failing broker is told at once, then every five seconds with how often, and its return once", async () => {
+    const { platform, lines, tell } = listening();
+    for (let n = 0; n < 100; n += 1) {
+      tell(failed);
+      await platform.pass(100);
+    }
+    tell(claimed);
+    tell(claimed);
+    const told = { queue: "q", verb: "claim", error: "refused", retryInMs: 13 };
+    expect(lines).toEqual([
+      ["warn", "The broker failed; trying again", told],
+      ["warn", "The broker failed; trying again", { ...told, failuresUntold: 49 }],
+      ["info", "The broker answers again", { queue: "q" }],
+    ]);
+  });
+
+  test("one that flaps does not fill the log", async () => {
+    const { platform, lines, tell } = listening();
+    for (let n = 0; n < 500; n += 1) {
+      tell(failed);
+      tell(claimed);
+      await platform.pass(20);
+    }
+    expect(lines.length).toBeLessThanOrEqual(4);
+  });
+
+  test("what went wrong with a job is told with its reason", () => {
+    const { lines, tell } = listening();
+    const job = { queue: "q", jobId: "j", leaseId: "l" };
+    tell({ type: "finished", ...job, attempt: 1, verdict: "retry", ranMs: 3.4, error: "timeout" });
+    tell({ type: "finished", ...job, attempt: 2, verdict: "dead", ranMs: 3.6, error: "timeout" });
+    tell({ type: "finished", ...job, attempt: 2, verdict: "ack", ranMs: 3 });
+    tell({ type: "lost", ...job, started: true });
+    tell({ type: "abandoned", queue: "q", jobId: "j" });
+    tell({ type: "lastChance", queue: "q", jobId: "j" });
+    tell({ type: "refused", queue: "q", error: new Error("evicts") });
+    expect(lines.map(([level, message]) => [level, message])).toEqual([
+      ["warn", "The job failed and will be tried again"],
+      ["error", "The job is now a dead letter"],
+      ["warn", "The lease is over; the job will run again"],
+      ["warn", "A handler ignored its signal and was left behind"],
+      ["warn", "A job whose earlier holder vanished gets its last attempt, by itself"],
+      ["error", "The broker is refused"],
+    ]);
+    expect(lines[0]![2]).toEqual({ queue: "q", job: "j", attempt: 1, ms: 3, error: "timeout" });
+  });
+});
