@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { type Context, Hono } from "hono/tiny";
+import type { Context } from "hono";
+import { Hono } from "hono/tiny";
 import type { Producer } from "../producer.ts";
 import type { QueueDefinition } from "../queue.ts";
 import { brokerRefusal, Refusal } from "./answers.ts";

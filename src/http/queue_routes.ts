@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { type Context, Hono } from "hono/tiny";
+import type { Context } from "hono";
+import { Hono } from "hono/tiny";
 import * as v from "valibot";
 import type { BrokerQueue, JobState, PeekedJob, QueueSizes, RawBody } from "../broker.ts";
 import { toText } from "../codec.ts";
