@@ -67,12 +67,15 @@ describe("NDJSON", () => {
   test("a malformed line is named, the rest goes on, the end is 1 with a summary", async () => {
     await using folder = await scratch();
     const lines = Array.from({ length: 3_000 }, (_, i) => (i === 16 ? "{hush" : `{"n":${i}}`));
-    const { code, out, err } = await eddy(["enqueue", "work"], { cwd: folder.path, input: lines.join("\n") });
-    expect([code, out]).toEqual([1, "work: 2999 accepted, 1 rejected\n"]);
+    const { code, out, err } = await eddy(["enqueue", "tasks"], {
+      cwd: folder.path,
+      input: lines.join("\n"),
+    });
+    expect([code, out]).toEqual([1, "tasks: 2999 accepted, 1 rejected\n"]);
     expect(err).toMatch(/^line 17: Cannot read the body as JSON: .+\n$/);
     expect(err).not.toContain("hush");
-    const stats = await eddy(["stats", "work", "--json"], { cwd: folder.path });
-    expect(JSON.parse(stats.out)).toMatchObject([{ queue: "work", ready: 2_999 }]);
+    const stats = await eddy(["stats", "tasks", "--json"], { cwd: folder.path });
+    expect(JSON.parse(stats.out)).toMatchObject([{ queue: "tasks", ready: 2_999 }]);
   });
 
   test("a line above the limit and bytes that are no text are named too", async () => {

@@ -10,7 +10,7 @@ export default (env: Readonly<Record<string, string | undefined>>) =>
     graceMs: Number(env.EDDY_TEST_GRACE_MS ?? 10_000),
     abortWaitMs: 100,
     queues: [
-      queue<{ n: number }>("work").handle(
+      queue<{ n: number }>("tasks").handle(
         async (job) => {
           // The job's signal is ignored on purpose.
           const response = await fetch(`${env.EDDY_TEST_URL}/${job.body.n}`);

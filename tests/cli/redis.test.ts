@@ -33,8 +33,8 @@ test("enqueue, stats, drain and dead letters, the job's text nowhere in the logs
   const env = { ...reach(), EDDY_TEST_URL: server.url };
   server.answer();
   const input = '{"n":1}\n{"n":2}\n{"n":3}\n{"n":4,"x":"hush"}';
-  expect((await eddy(["enqueue", "work"], { env, input })).out).toBe("work: 4 accepted, 0 rejected\n");
-  expect(JSON.parse((await eddy(["stats", "work", "--json"], { env })).out)).toMatchObject([{ ready: 4 }]);
+  expect((await eddy(["enqueue", "tasks"], { env, input })).out).toBe("tasks: 4 accepted, 0 rejected\n");
+  expect(JSON.parse((await eddy(["stats", "tasks", "--json"], { env })).out)).toMatchObject([{ ready: 4 }]);
   const drained = await eddy(["drain", HELD, "--verbose"], { env });
   expect(drained.code).toBe(0);
   expect(drained.out).toMatch(/^Drained 4 jobs \(4 acked\) in \d+ ms with [1-9]\d* requests; .+; left: 0\n$/);
@@ -43,24 +43,24 @@ test("enqueue, stats, drain and dead letters, the job's text nowhere in the logs
 
 test("Upstash's own variables are honoured, and their token goes to no other URL", async () => {
   const env = { UPSTASH_REDIS_REST_URL: redis.gateway.url, UPSTASH_REDIS_REST_TOKEN: TOKEN };
-  expect((await eddy(["stats", "work"], { env })).code).toBe(0);
-  expect((await eddy(["stats", "work", "--broker", redis.gateway.url], { env })).code).toBe(0);
-  const other = await eddy(["stats", "work", "--broker", "http://127.0.0.1:1"], { env });
+  expect((await eddy(["stats", "tasks"], { env })).code).toBe(0);
+  expect((await eddy(["stats", "tasks", "--broker", redis.gateway.url], { env })).code).toBe(0);
+  const other = await eddy(["stats", "tasks", "--broker", "http://127.0.0.1:1"], { env });
   expect([other.code, other.err]).toEqual([
     1,
     "Cannot use the broker: its name is a URL without a token; set EDDY_BROKER_TOKEN\n",
   ]);
   // EDDY_BROKER comes first.
-  const first = await eddy(["stats", "work"], { env: { ...env, EDDY_BROKER: "sqlite:nowhere.sqlite" } });
+  const first = await eddy(["stats", "tasks"], { env: { ...env, EDDY_BROKER: "sqlite:nowhere.sqlite" } });
   expect(first.err).toContain("sqlite:nowhere.sqlite");
 });
 
 const WITHOUT_BROKER: [string, string[]][] = [
   ["worker", [HELD]],
   ["drain", [HELD]],
-  ["enqueue", ["work", '{"n":1,"x":"hush"}']],
-  ["stats", ["work"]],
-  ["dead", ["work"]],
+  ["enqueue", ["tasks", '{"n":1,"x":"hush"}']],
+  ["stats", ["tasks"]],
+  ["dead", ["tasks"]],
 ];
 test.each(WITHOUT_BROKER)(
   "%s ends with 1 and a sentence when the broker cannot be reached or the token is wrong",
@@ -87,10 +87,10 @@ test("a broker that is lost while a worker runs is told once, and so is its retu
   await using worker = startEddy(["worker", HELD], { env });
   await worker.outputs(/Ready/);
   await gateway.stop();
-  await worker.outputs(/WARN {2}The broker failed; trying again queue=work verb=\w+ error=.+ retryInMs=\d+/);
+  await worker.outputs(/WARN {2}The broker failed; trying again queue=tasks verb=\w+ error=.+ retryInMs=\d+/);
   gateway = startGateway(options);
-  await worker.outputs(/INFO {2}The broker answers again queue=work/);
-  await eddy(["enqueue", "work", '{"n":9}'], { env });
+  await worker.outputs(/INFO {2}The broker answers again queue=tasks/);
+  await eddy(["enqueue", "tasks", '{"n":9}'], { env });
   await server.came(1);
   worker.signal("SIGTERM");
   const ended = await worker.exited();
@@ -145,7 +145,7 @@ test("keys that are flushed under a running worker end it with 1 and a sentence"
     const env = { ...reach(own.gateway.url), EDDY_TEST_URL: server.url };
     await using worker = startEddy(["worker", HELD, "--http", "0"], { env });
     const [url] = await worker.outputs(/http:\/\/127\.0\.0\.1:\d+$/m);
-    await fetch(`${url}/v1/queues/work/jobs`, { method: "POST", body: '{"n":1,"x":"hush"}' });
+    await fetch(`${url}/v1/queues/tasks/jobs`, { method: "POST", body: '{"n":1,"x":"hush"}' });
     await server.came(1);
     await own.server.command("FLUSHALL");
     server.answer();

@@ -11,11 +11,11 @@ const ROOT = resolve(import.meta.dir, "../..");
 const HELD = join(ROOT, "tests/cli/held_worker.ts");
 const SECRET = "hush-5d1e";
 
-/** A folder whose queue `work` holds jobs 0 to `count - 1`, and a server that decides how long each takes. */
+/** A folder whose queue `tasks` holds jobs 0 to `count - 1`, and a server that decides how long each takes. */
 async function backlog(count: number) {
   const folder = await scratch();
   const input = Array.from({ length: count }, (_, n) => `{"n":${n}}`).join("\n");
-  const sent = await eddy(["enqueue", "work"], { cwd: folder.path, input });
+  const sent = await eddy(["enqueue", "tasks"], { cwd: folder.path, input });
   expect(sent.code).toBe(0);
   const server = holdingServer();
   return {
@@ -30,13 +30,13 @@ async function backlog(count: number) {
 }
 
 async function sizes(cwd: string): Promise<Record<string, unknown>> {
-  const { out } = await eddy(["stats", "work", "--json"], { cwd });
+  const { out } = await eddy(["stats", "tasks", "--json"], { cwd });
   return JSON.parse(out)[0];
 }
 
 /** The attempts charged to the ready jobs. */
 async function attempts(cwd: string): Promise<number[]> {
-  const { out } = await eddy(["peek", "work", "--limit", "1000", "--json"], { cwd });
+  const { out } = await eddy(["peek", "tasks", "--limit", "1000", "--json"], { cwd });
   return out
     .trimEnd()
     .split("\n")
@@ -200,7 +200,7 @@ describe("drain", () => {
     expect(lines).toContainEqual(
       expect.objectContaining({
         level: "warn",
-        queue: "work",
+        queue: "tasks",
         attempt: 1,
         error: expect.stringContaining("answered 503"),
       }),
@@ -208,7 +208,7 @@ describe("drain", () => {
     expect(lines).toContainEqual(
       expect.objectContaining({
         level: "error",
-        queue: "work",
+        queue: "tasks",
         attempt: 2,
         error: expect.stringContaining("answered 503"),
       }),
@@ -237,11 +237,13 @@ describe("HTTP beside the worker", () => {
   test("takes jobs in, tells health and numbers, and ends with the worker", async () => {
     await using up = await serving(["--http", "0"]);
     expect(up.url).toStartWith("http://127.0.0.1:");
-    const sent = await fetch(`${up.url}/v1/queues/work/jobs`, { method: "POST", body: '{"n":7}' });
+    const sent = await fetch(`${up.url}/v1/queues/tasks/jobs`, { method: "POST", body: '{"n":7}' });
     expect(sent.status).toBe(201);
     await up.server.came(1);
     expect(up.server.asked).toEqual(["7"]);
-    expect(await (await fetch(`${up.url}/metrics`)).text()).toContain('eddy_started_total{queue="work"} 1\n');
+    expect(await (await fetch(`${up.url}/metrics`)).text()).toContain(
+      'eddy_started_total{queue="tasks"} 1\n',
+    );
     expect((await fetch(`${up.url}/health`)).status).toBe(200);
     up.worker.signal("SIGTERM");
     await up.worker.outputs(/Stopping/);
@@ -256,7 +258,7 @@ describe("HTTP beside the worker", () => {
     await using up = await serving(["--http", "0"]);
     const enqueue = async (...numbers: number[]) => {
       for (const n of numbers) {
-        await fetch(`${up.url}/v1/queues/work/jobs`, { method: "POST", body: `{"n":${n}}` });
+        await fetch(`${up.url}/v1/queues/tasks/jobs`, { method: "POST", body: `{"n":${n}}` });
       }
     };
     // The worker's two slots are taken first, so that the rest is left for the drain.
@@ -282,7 +284,7 @@ describe("HTTP beside the worker", () => {
     expect(await ask({})).toBe(401);
     expect(await ask({ Authorization: `Bearer ${SECRET}x` })).toBe(401);
     expect(await ask({ Authorization: `Bearer ${SECRET}` })).toBe(200);
-    const body = await fetch(`${url}/v1/queues/work/jobs`, {
+    const body = await fetch(`${url}/v1/queues/tasks/jobs`, {
       method: "POST",
       body: "hush",
       headers: { Authorization: `Bearer ${SECRET}` },
@@ -300,7 +302,7 @@ describe("HTTP beside the worker", () => {
     const endless = new ReadableStream<Uint8Array>({
       pull: (controller) => controller.enqueue(new Uint8Array(1_000)),
     });
-    const answer = await fetch(`${up.url}/v1/queues/work/jobs`, { method: "POST", body: endless });
+    const answer = await fetch(`${up.url}/v1/queues/tasks/jobs`, { method: "POST", body: endless });
     expect([answer.status, await answer.json()]).toMatchObject([413, { code: "too-large" }]);
   });
 
@@ -311,7 +313,7 @@ describe("HTTP beside the worker", () => {
       body: '{"states":["ready"]}',
       headers: { Origin: "https://evil.example" },
     };
-    expect((await fetch(`${up.url}/v1/queues/work/clear`, init)).status).toBe(403);
+    expect((await fetch(`${up.url}/v1/queues/tasks/clear`, init)).status).toBe(403);
     const rebound = await fetch(`${up.url}/v1/queues`, { headers: { Host: "evil.example" } });
     expect(rebound.status).toBe(403);
   });
@@ -339,7 +341,7 @@ test("without a file the worker of the folder runs, else the example", async () 
 
   await Bun.write(folder.file("worker.ts"), `export { default } from "${HELD}";`);
   await using own = startEddy(["worker", "--broker", "memory:"], { cwd: folder.path });
-  await own.outputs(/Starting worker=worker\.ts broker=memory: queues=work/);
+  await own.outputs(/Starting worker=worker\.ts broker=memory: queues=tasks/);
   await own.outputs(/Ready/);
   own.signal("SIGINT");
   expect((await own.exited()).code).toBe(0);
