@@ -76,7 +76,7 @@ test("several news of one turn make one call", async () => {
   expect(calls).toBe(1);
 });
 
-test("a claim moves a bounded number of jobs, and all come in the end", async () => {
+test("however many came due together, all come, by their due time", async () => {
   const { clock, queue } = start();
   for (let i = 0; i < 3; i += 1) {
     await put(queue, ...idsOf(`d${i}.`, 1000).map((id) => job(id, { delayMs: 10 })));
