@@ -5,7 +5,7 @@
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import type { WorkerDefinition } from "../../src/worker.ts";
 import { UsageError } from "./flags.ts";
 
@@ -13,7 +13,7 @@ import { UsageError } from "./flags.ts";
 export const WORKER_FILES = ["worker.ts", "worker.js", "worker.mjs"] as const;
 
 /** The example that comes with Eddy, for a folder without a worker. */
-const EXAMPLE = resolve(import.meta.dirname, "../../examples/worker.ts");
+const EXAMPLE = fileURLToPath(new URL("../../examples/worker.ts", import.meta.url));
 
 export interface LoadedWorker {
   readonly definition: WorkerDefinition;

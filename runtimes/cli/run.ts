@@ -72,6 +72,8 @@ export function sentenceOf(error: unknown): string {
   if ((error instanceof TypeError || error instanceof RangeError) && error.message.startsWith("Cannot "))
     return error.message;
   if (!(error instanceof Error)) return `Failed: a ${typeof error} was thrown`;
+  // Deno's: it names the file, variable or host that a permission is missing for.
+  if (error.name === "NotCapable") return `Cannot go on without a permission: ${error.message}`;
   const stack = error.stack ?? "";
   const message = stack.indexOf(error.message);
   const places = stack
