@@ -1,0 +1,46 @@
+/**
+ * Where the conformance cases run inside workerd: what each cell is called, lacks, and how many cases it must run. Read both in Bun, which registers the cases, and in
+ * workerd, which runs them.
+ *
+ * @module
+ */
+import type { CaseNeed } from "../../support/conformance.ts";
+
+export interface Cell {
+  /** The adapter's name, as in `Broker.name`. */
+  readonly name: string;
+  readonly lacks: Readonly<Partial<Record<CaseNeed, string>>>;
+  readonly shortMs: number;
+}
+
+const REAL_CLOCK = "a real server's clock cannot be moved";
+
+export const CELLS = {
+  memory: { name: "memory", lacks: { waits: "its claims answer at once" }, shortMs: 1000 },
+  /** The adapter inside of an object, on the object's storage. */
+  "object's sqlite": { name: "sqlite", lacks: { waits: "its claims answer at once" }, shortMs: 1000 },
+  /** The same from outside, over the object's stub. */
+  "durable object": {
+    name: "durable-object",
+    lacks: {
+      waits: "an object answers at once",
+      wake: "an object runs its handlers itself, and a drain from outside ends by itself",
+      simulatedTime: "the object goes by its own clock",
+    },
+    shortMs: 300,
+  },
+  redis: {
+    name: "redis",
+    lacks: { waits: "a request over HTTP is answered at once", simulatedTime: REAL_CLOCK },
+    shortMs: 300,
+  },
+} as const satisfies Record<string, Cell>;
+
+export type CellName = keyof typeof CELLS;
+
+/** What became of a case. */
+export interface CaseResult {
+  readonly name: string;
+  /** `null` when it held. */
+  readonly error: string | null;
+}
