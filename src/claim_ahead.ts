@@ -24,12 +24,15 @@ export interface AheadState {
 /**
  * In how many milliseconds the next claim should be sent: 0 for now, `undefined` for not before a slot is free.
  *
- * Never after a short claim (the queue is probably empty), nor after a claim for a single job (whose owner wants no job held beside another).
+ * Never after a short claim (the queue is probably empty), nor after a claim for a single job (whose owner wants no job held beside another), nor while a
+ * whole batch waits already.
  */
 export function claimAheadInMs(state: AheadState): number | undefined {
   const { averageMs, roundTripMs } = state;
   if (!state.full || state.asked < 2 || averageMs === undefined || roundTripMs === undefined)
     return undefined;
+  // One batch ahead, however long the jobs that run take: else one that hangs would have its worker take the whole queue, batch by batch.
+  if (state.waiting >= state.asked) return undefined;
   if (roundTripMs < (averageMs * state.asked * WORTH_HIDING) / state.slots) return undefined;
   const work = (state.waiting + state.running) * averageMs - state.runningForMs;
   const leftMs = Math.max(0, work) / state.slots;

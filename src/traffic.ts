@@ -60,7 +60,8 @@ export class Traffic {
   #unanswered: PendingClaim | undefined;
   #endWait: AbortController | undefined;
   #failures = 0;
-  #pausedUntil = 0;
+  /** A clock's zero means nothing: it may show less than that for long. */
+  #pausedUntil = Number.NEGATIVE_INFINITY;
   #stopping = false;
   #closed = false;
 
