@@ -364,13 +364,16 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     const now = platform.now();
     const ranMs = (now - run.startedAt) / run.jobs.length;
     let requests = 0;
-    run.jobs.forEach((job, index) => {
+    for (const [index, job] of run.jobs.entries()) {
       requests += job.fetches;
       this.asking.ran(ranMs);
       if (left) this.#reports.abandoned(job.id);
-      if (this.#phase === "closed") return;
-      // Lost while it ran, or just now noticed.
-      if (keeper.expired(job.held.lease)) return this.#lose(job.held);
+      if (this.#phase === "closed") continue;
+      if (keeper.expired(job.held.lease)) {
+        // Lost while it ran, or just now noticed.
+        this.#lose(job.held);
+        continue;
+      }
       const verdict = verdictOf(outcomes[index] as Outcome, {
         attempt: job.attempt,
         maxAttempts: job.maxAttempts,
@@ -378,7 +381,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
         random: () => platform.random(),
       });
       this.#decide(job.held, verdict, now, ranMs);
-    });
+    }
     limiter?.ran(this, now - run.startedAt, requests, run.jobs.length);
     this.wake();
   }
@@ -611,10 +614,10 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     const first = lastChances[0] as HeldDelivery;
     const alone =
       lastChances.length === 1 && this.quiet() && gate.othersQuiet(this) && (!gate.closed || gate.owns(this));
-    gate.want(this);
     this.#hungry = true;
     this.#othersAlone = 0;
     if (alone) {
+      gate.want(this);
       this.#lastChances.delete(first.delivery.id);
       this.#reports.lastChance(first);
       this.#startGroup([first]);
@@ -622,6 +625,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     }
     for (const { delivery } of lastChances) this.#lastChances.add(delivery.id);
     this.#release(lastChances);
+    gate.want(this);
   }
 
   #giveBackGate(): void {

@@ -45,9 +45,13 @@ export class SoloGate {
     return true;
   }
 
-  /** Asks for the worker; from now on the others claim nothing. */
+  /** Asks for the worker; from now on the others claim nothing. Those that are not quiet look again: one may have a claim waiting at the engine. */
   want(member: SoloMember): void {
-    if (!this.#wanting.includes(member)) this.#wanting.push(member);
+    if (this.#wanting.includes(member)) return;
+    this.#wanting.push(member);
+    for (const other of this.#members) {
+      if (other !== member && !other.quiet()) other.wake();
+    }
   }
 
   /** Gives the worker back. */

@@ -105,11 +105,14 @@ export class FaultyBroker implements Broker {
   /** What happens before a watch is closed. */
   closeWatch: () => Promise<void> = () => Promise.resolve();
   isClosed = false;
+  /** Names this line among all of the world. */
+  readonly lineId: string;
 
   constructor(options: FaultyOptions) {
     const { platform, waits = false, lacks = [] } = options;
     this.#options = options;
     this.#platform = platform;
+    this.lineId = platform.randomId();
     this.waits = waits;
     this.limits = options.limits ?? {};
     this.roundTripMs = options.roundTripMs ?? 0;
@@ -210,6 +213,7 @@ class FaultyQueue implements BrokerQueue {
   readonly #broker: FaultyBroker;
   readonly #platform: Platform;
   readonly #inner: BrokerQueue;
+  #probes = 0;
   readonly exchange?: NonNullable<BrokerQueue["exchange"]>;
   readonly abandon?: NonNullable<BrokerQueue["abandon"]>;
   readonly watch?: NonNullable<BrokerQueue["watch"]>;
@@ -297,11 +301,15 @@ class FaultyQueue implements BrokerQueue {
     );
   }
 
+  /** Waits until a claim would bring something. Only a claim can tell: it takes back what ran out. So one is made, and undone. */
   async #somethingThere({ waitMs, signal }: ClaimRequest): Promise<void> {
     const end = this.#platform.now() + waitMs;
     for (;;) {
-      const sizes = await (this.#inner.sizes as NonNullable<BrokerQueue["sizes"]>)();
-      if (sizes.ready > 0 || signal?.aborted === true || this.#platform.now() >= end) return;
+      this.#probes += 1;
+      const leaseId = `probe-${this.#broker.lineId}-${this.#probes}`;
+      const { deliveries } = await this.#inner.claim({ leaseId, max: 1, waitMs: 0 });
+      if (deliveries.length > 0) await this.#inner.abandon?.([leaseId]);
+      if (deliveries.length > 0 || signal?.aborted === true || this.#platform.now() >= end) return;
       await new Promise<void>((resolve) => {
         this.#platform.setTimer(WAIT_STEP_MS, resolve);
       });

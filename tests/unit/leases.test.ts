@@ -1,0 +1,484 @@
+import { describe, expect, test } from "bun:test";
+import { LeaseLostError } from "../../src/errors.ts";
+import type { Job } from "../../src/job.ts";
+import {
+  leaseDeadline,
+  leaseMarginMs,
+  renewalDue,
+  renewalRetryAt,
+  renewalWorthwhile,
+} from "../../src/lease.ts";
+import { queue } from "../../src/queue.ts";
+import { defineWorker } from "../../src/worker.ts";
+import { noStrayRejections, World } from "../support/world.ts";
+
+noStrayRejections();
+
+/** How many verdicts were sent under a lease. */
+function settledUnder(world: World, leaseId: string | undefined): number {
+  return world.broker.log.flatMap((asked) => asked.settle).filter((one) => one.delivery.leaseId === leaseId)
+    .length;
+}
+
+describe("when a lease is renewed and when it counts as lost", () => {
+  test("a third of it after it was sent for; lost before the broker loses it", () => {
+    for (const leaseMs of [100, 1_000, 30_000, 600_000]) {
+      expect(renewalDue(500, leaseMs)).toBeCloseTo(500 + leaseMs / 3, 6);
+      expect(leaseDeadline(500, leaseMs)).toBeLessThan(500 + leaseMs);
+      expect(leaseDeadline(500, leaseMs)).toBe(500 + leaseMs - leaseMarginMs(leaseMs));
+      expect(renewalWorthwhile(500 + leaseMs / 6 - 1, 500, leaseMs)).toBe(false);
+      expect(renewalWorthwhile(500 + leaseMs / 6 + 1, 500, leaseMs)).toBe(true);
+    }
+  });
+
+  test("after a failure again in a second, or a tenth of a short lease, and not when that is too late", () => {
+    expect(renewalRetryAt(10_000, 30_000, 29_000)).toBe(11_000);
+    expect(renewalRetryAt(400, 1_000, 950)).toBe(500);
+    expect(renewalRetryAt(900, 1_000, 950)).toBeUndefined();
+    expect(renewalRetryAt(28_000, 30_000, 29_000)).toBeUndefined();
+  });
+});
+
+describe("a lease that is renewed", () => {
+  test("holds for as long as its jobs run", async () => {
+    const world = new World();
+    await world.add(1);
+    const worker = await world.start(world.takes(10_000), { leaseMs: 3_000 });
+    await world.untilEmpty();
+    expect(world.told("started").length).toBe(1);
+    expect(world.told("settled").map((one) => one.verdict)).toEqual(["ack"]);
+    const renewals = world.broker.of("renew");
+    expect(renewals.map((one) => Math.round(one.at / 1_000))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    await world.platform.run(worker.stop());
+  });
+
+  test("covers handlers that outlast it: 8 jobs of 5 s under a lease of 1 s run once each", async () => {
+    const world = new World({ roundTripMs: 5 });
+    await world.add(8);
+    const ran: string[] = [];
+    const worker = await world.start(world.takes(5_000, ran), { leaseMs: 1_000, prefetch: 4 });
+    await world.untilEmpty();
+    await world.platform.run(worker.stop());
+    expect(ran.length).toBe(8);
+    expect(worker.stats()[0]).toMatchObject({ acked: 8, lost: 0 });
+    expect(worker.stats()[0]?.renewals).toBeGreaterThan(60);
+  });
+
+  test("is anchored at the moment its claim was sent, not when the answer came", async () => {
+    // The claim takes 200 ms there and 400 ms back; the lease of 1,000 ms runs from its arrival.
+    const world = new World();
+    await world.add(1);
+    world.broker.fault = (asked) => {
+      if (asked.claim !== undefined) return { delayMs: 10, replyMs: 150 };
+      return asked.verb === "renew" ? "hangs" : undefined;
+    };
+    let lostAt = 0;
+    const worker = await world.start(
+      (job) =>
+        new Promise((_, reject) => {
+          job.signal.addEventListener("abort", () => {
+            lostAt = world.platform.now();
+            reject(job.signal.reason);
+          });
+        }),
+      { leaseMs: 1_000 },
+    );
+    await world.until(() => lostAt > 0);
+    const claim = world.broker.claims.find((one) => one.answeredAt !== undefined);
+    expect(lostAt - (claim?.at ?? 0)).toBe(950);
+    world.broker.fault = () => undefined;
+    await world.platform.run(worker.stop());
+  });
+
+  test("so is each renewal", async () => {
+    const world = new World();
+    await world.add(1);
+    let renewals = 0;
+    world.broker.fault = (asked) => {
+      if (asked.verb !== "renew") return undefined;
+      renewals += 1;
+      return renewals === 1 ? { delayMs: 5, replyMs: 150 } : "hangs";
+    };
+    let lostAt = 0;
+    const worker = await world.start(
+      (job) =>
+        new Promise((_, reject) => {
+          job.signal.addEventListener("abort", () => {
+            lostAt = world.platform.now();
+            reject(job.signal.reason);
+          });
+        }),
+      { leaseMs: 1_000 },
+    );
+    await world.until(() => lostAt > 0);
+    expect(lostAt - (world.broker.of("renew")[0]?.at ?? 0)).toBe(950);
+    world.broker.fault = () => undefined;
+    await world.platform.run(worker.stop());
+  });
+
+  test("rides on exchanges that go out anyway, and then needs no request of its own", async () => {
+    const world = new World();
+    await world.add(400);
+    let nth = 0;
+    const worker = await world.start(
+      async () => {
+        nth += 1;
+        await world.platform.sleep(nth === 1 ? 20_000 : 50);
+      },
+      { concurrency: 2, prefetch: 4, leaseMs: 3_000 },
+    );
+    await world.until(() => world.told("finished").some((one) => one.ranMs > 10_000));
+    expect(world.told("lost").length).toBe(0);
+    expect(world.broker.count("renew")).toBe(0);
+    expect(worker.stats()[0]?.renewals).toBeGreaterThan(6);
+    await world.untilEmpty();
+    await world.platform.run(worker.stop());
+  });
+
+  test("does not ride on the very request that settles the last of it", async () => {
+    const world = new World();
+    await world.add(8);
+    const worker = await world.start(world.takes(300), { prefetch: 4, leaseMs: 3_000 });
+    await world.untilEmpty();
+    await world.platform.run(worker.stop());
+    const settledBy = new Map<string, number>();
+    for (const asked of world.broker.log) {
+      for (const { delivery } of asked.settle) {
+        settledBy.set(delivery.leaseId, (settledBy.get(delivery.leaseId) ?? 0) + 1);
+      }
+      for (const leaseId of asked.renew) expect(settledBy.get(leaseId) ?? 0).toBeLessThan(4);
+    }
+  });
+
+  test("one timer serves all: with many leases held, few are set", async () => {
+    const world = new World();
+    await world.add(64);
+    const worker = await world.start(world.takes(2_000), { concurrency: 64, prefetch: 1 });
+    await world.until(() => world.told("started").length === 64);
+    await world.platform.pass(500);
+    // 64 sleeping handlers; beside them the keeper's, the loop's and the next look.
+    expect(world.platform.timers).toBeLessThanOrEqual(64 + 3);
+    await world.untilEmpty();
+    await world.platform.run(worker.stop());
+  });
+
+  test("several leases that are due together share a request", async () => {
+    const world = new World({ lacks: ["exchange"] });
+    const worker = await world.start(world.takes(5_000), {
+      concurrency: 4,
+      prefetch: 1,
+      leaseMs: 3_000,
+      claimAhead: false,
+    });
+    for (let i = 0; i < 4; i += 1) {
+      await world.add(1);
+      await world.platform.pass(0);
+    }
+    expect(new Set(world.told("started").map((one) => one.leaseId)).size).toBe(4);
+    await world.until(() => world.broker.count("renew") > 0);
+    expect(world.broker.of("renew")[0]?.renew.length).toBe(4);
+    await world.untilEmpty();
+    await world.platform.run(worker.stop());
+  });
+});
+
+describe("a failed renewal", () => {
+  test("is tried again after a second, and the job goes on", async () => {
+    const world = new World();
+    await world.add(1);
+    world.broker.fault = (asked) => (asked.verb === "renew" && asked.nth < 3 ? "lost" : undefined);
+    const worker = await world.start(world.takes(20_000), { leaseMs: 15_000 });
+    await world.untilEmpty();
+    expect(world.broker.of("renew").map((one) => one.at)).toEqual([
+      5_000, 6_000, 7_000, 8_000, 13_000, 18_000,
+    ]);
+    expect(world.told("lost").length).toBe(0);
+    expect(world.told("brokerError").map((one) => [one.verb, one.retryInMs])).toEqual(
+      Array(3).fill(["renew", undefined]),
+    );
+    await world.platform.run(worker.stop());
+  });
+
+  test("that only lost its answer is one that landed", async () => {
+    const world = new World();
+    await world.add(1);
+    world.broker.fault = (asked) => (asked.verb === "renew" && asked.nth % 2 === 0 ? "replyLost" : undefined);
+    const worker = await world.start(world.takes(20_000), { leaseMs: 3_000 });
+    await world.untilEmpty();
+    expect(world.told("started").length).toBe(1);
+    await world.platform.run(worker.stop());
+  });
+
+  test("an adapter that throws instead of rejecting is one that fails", async () => {
+    const world = new World();
+    await world.add(1);
+    world.broker.fault = (asked) => (asked.verb === "renew" && asked.nth === 0 ? "throws" : undefined);
+    const worker = await world.start(world.takes(5_000), { leaseMs: 3_000 });
+    await world.untilEmpty();
+    expect(world.told("started").length).toBe(1);
+    expect(world.told("brokerError").length).toBe(1);
+    await world.platform.run(worker.stop());
+  });
+});
+
+describe("a lease that is lost", () => {
+  /** A worker whose renewals fail: one job runs and waits for its signal, three wait behind it. */
+  async function losing(fault: "lost" | "hangs") {
+    const world = new World();
+    await world.add(4);
+    world.broker.fault = (asked) => (asked.verb === "renew" || asked.renew.length > 0 ? fault : undefined);
+    const aborted: { at: number; reason: unknown; id: string }[] = [];
+    const seen: Job<unknown>[] = [];
+    const worker = await world.start(
+      (job) => {
+        seen.push(job);
+        return new Promise<void>((resolve) => {
+          job.signal.addEventListener("abort", () => {
+            aborted.push({ at: world.platform.now(), reason: job.signal.reason, id: job.id });
+            resolve();
+          });
+        });
+      },
+      { leaseMs: 2_000, prefetch: 4, safetyPollMs: 1_000_000 },
+    );
+    return { world, worker, aborted, seen };
+  }
+
+  for (const fault of ["lost", "hangs"] as const) {
+    test(`when renewals are ${fault}: handlers are aborted before the broker's deadline`, async () => {
+      const { world, worker, aborted, seen } = await losing(fault);
+      await world.until(() => aborted.length > 0);
+      expect(aborted[0]?.at).toBeLessThan(2_000);
+      expect(aborted[0]?.at).toBeGreaterThanOrEqual(1_800);
+      expect(aborted[0]?.reason).toBeInstanceOf(LeaseLostError);
+      expect(aborted[0]?.reason).toHaveProperty("jobId", seen[0]?.id);
+      // Nothing else of that lease starts, and the verdict of the one that ran is not sent.
+      expect(seen.length).toBe(1);
+      expect(world.broker.log.flatMap((asked) => asked.settle)).toEqual([]);
+      expect(world.told("lost").map((one) => one.started)).toEqual([true, false, false, false]);
+      expect(worker.stats()[0]?.held).toBe(0);
+      world.broker.fault = () => undefined;
+      await world.platform.run(worker.stop());
+    });
+  }
+
+  test("its jobs come again as suspects, with the attempt charged", async () => {
+    const { world, worker, aborted, seen } = await losing("lost");
+    await world.until(() => aborted.length > 0);
+    world.broker.fault = () => undefined;
+    await world.until(() => seen.length > 1);
+    expect(seen[1]?.id).toBe(seen[0]?.id as string);
+    expect(seen[1]).toMatchObject({ attempt: 2, suspect: true });
+    await world.platform.run(worker.stop());
+  });
+
+  test("because the broker says so: the same, at once", async () => {
+    const world = new World();
+    await world.add(1);
+    let reason: unknown;
+    const worker = await world.start(
+      (job) =>
+        new Promise<void>((resolve) => {
+          job.signal.addEventListener("abort", () => {
+            reason = job.signal.reason;
+            resolve();
+          });
+        }),
+      { leaseMs: 3_000, safetyPollMs: 1_000_000 },
+    );
+    await world.platform.pass(10);
+    // Somebody gives its lease away.
+    await world.engineQueue().abandon?.([world.told("claimed")[0]?.leaseId as string]);
+    await world.until(() => reason !== undefined);
+    expect(world.platform.now()).toBe(1_000);
+    expect(reason).toBeInstanceOf(LeaseLostError);
+    await world.platform.run(worker.stop());
+  });
+
+  test("while its verdicts wait to be sent: they are not sent", async () => {
+    const world = new World();
+    await world.add(2);
+    let away = false;
+    world.broker.fault = () => (away ? "lost" : undefined);
+    const worker = await world.start(world.takes(100), { leaseMs: 1_000, prefetch: 2 });
+    await world.platform.pass(50);
+    away = true;
+    await world.until(() => world.told("lost").length === 2);
+    expect(world.platform.now()).toBeLessThan(1_000);
+    const sent = world.broker.log.length;
+    away = false;
+    await world.platform.pass(150);
+    // The jobs were finished, so each is told lost as started; what leaves from now on are claims.
+    expect(world.broker.log.slice(sent).flatMap((asked) => asked.settle)).toEqual([]);
+    expect(worker.stats()[0]).toMatchObject({ acked: 0, lost: 2, held: 0 });
+    await world.untilEmpty();
+    await world.platform.run(worker.stop());
+  });
+
+  test("while its verdicts are on their way: what the broker took counts", async () => {
+    const world = new World();
+    await world.add(1);
+    world.broker.fault = (asked) => {
+      if (asked.settle.length > 0) return { delayMs: 0, replyMs: 180 };
+      return asked.verb === "renew" ? "lost" : undefined;
+    };
+    const worker = await world.start(world.takes(850), {
+      leaseMs: 1_000,
+      requestTimeoutMs: 300,
+      safetyPollMs: 1_000_000,
+    });
+    await world.until(() => world.told("settled").length === 1);
+    // The lease ran out at 950 ms by the worker's clock; the answer came at 1,030 ms.
+    expect(world.platform.now()).toBeGreaterThan(1_000);
+    expect(worker.stats()[0]).toMatchObject({ acked: 1, lost: 0, held: 0 });
+    expect(await world.sizes()).toMatchObject({ ready: 0, held: 0 });
+    await world.platform.run(worker.stop());
+  });
+});
+
+describe("timers that fire late", () => {
+  test("a lease that ran out while code computed is noticed when the handler ends", async () => {
+    const world = new World();
+    await world.add(3);
+    let spent = false;
+    const ran: string[] = [];
+    const worker = await world.start(
+      async (job) => {
+        ran.push(job.id);
+        await Promise.resolve();
+        if (spent) return;
+        spent = true;
+        world.platform.spend(2_500);
+      },
+      { leaseMs: 1_000, prefetch: 3, safetyPollMs: 1_000_000 },
+    );
+    await world.platform.pass(0);
+    expect(world.told("lost").length).toBe(3);
+    expect(settledUnder(world, world.told("claimed")[0]?.leaseId)).toBe(0);
+    expect(worker.stats()[0]?.held).toBe(0);
+    expect(ran.length).toBeGreaterThanOrEqual(1);
+    await world.untilEmpty();
+    expect(new Set(ran).size).toBe(3);
+    await world.platform.run(worker.stop());
+  });
+
+  test("nothing that waits behind it starts, batches included", async () => {
+    for (const batchSize of [1, 2]) {
+      const world = new World();
+      await world.add(8);
+      let calls = 0;
+      const leases: string[] = [];
+      const worker = await world.startDefinition(
+        defineWorker({
+          queues: [
+            queue("work").handleBatch(
+              (jobs) => {
+                calls += 1;
+                leases.push(...jobs.map((job) => job.leaseId));
+                if (calls === 1) world.platform.spend(1_200);
+              },
+              { batchSize, prefetch: 8, leaseMs: 1_000 },
+            ),
+          ],
+        }),
+      );
+      await world.untilEmpty();
+      // Of the first lease only what was in the first call.
+      expect(leases.filter((id) => id === leases[0]).length).toBe(batchSize);
+      await world.platform.run(worker.stop());
+    }
+  });
+
+  test("a verdict is not sent when its lease ran out in a pause that no timer looked at", async () => {
+    const world = new World();
+    await world.add(1);
+    const worker = await world.start(world.takes(10), { leaseMs: 1_000, safetyPollMs: 1_000_000 });
+    world.broker.fault = (asked) => (asked.settle.length > 0 && asked.nth < 2 ? "lost" : undefined);
+    await world.until(() => world.told("brokerError").length === 1);
+    const leaseId = world.told("claimed")[0]?.leaseId;
+    const sent = settledUnder(world, leaseId);
+    world.platform.spend(5_000);
+    await world.platform.pass(200);
+    expect(settledUnder(world, leaseId)).toBe(sent);
+    expect(worker.stats()[0]).toMatchObject({ lost: 1 });
+    await world.untilEmpty();
+    await world.platform.run(worker.stop());
+  });
+});
+
+describe("renewals and the rest", () => {
+  test("go on through a stop, until the last handler has ended", async () => {
+    const world = new World();
+    await world.add(1);
+    const worker = await world.start(world.takes(9_000), { leaseMs: 1_500 }, { graceMs: 20_000 });
+    await world.platform.pass(100);
+    await world.platform.run(worker.stop());
+    expect(worker.stats()[0]).toMatchObject({ acked: 1, lost: 0 });
+    expect(world.broker.of("renew").at(-1)?.at).toBeGreaterThan(8_000);
+  });
+
+  test("one under way is awaited before its lease is settled", async () => {
+    for (const lacks of [[], ["exchange"]] as const) {
+      const world = new World({ lacks });
+      await world.add(1);
+      world.broker.fault = (asked) => (asked.verb === "renew" ? { delayMs: 50, replyMs: 50 } : undefined);
+      const worker = await world.start(world.takes(1_020), { leaseMs: 3_000 });
+      await world.untilEmpty();
+      const renewal = world.broker.of("renew")[0];
+      const settle = world.broker.log.find((asked) => asked.settle.length > 0);
+      expect(renewal?.at).toBe(1_000);
+      expect(settle?.at).toBe(renewal?.answeredAt as number);
+      expect(settle?.at).toBe(1_100);
+      await world.platform.run(worker.stop());
+    }
+  });
+
+  test("one that finds the lease gone keeps the verdict from being sent", async () => {
+    const world = new World({ lacks: ["exchange"] });
+    await world.add(1);
+    world.broker.fault = (asked) => (asked.verb === "renew" ? { delayMs: 50, replyMs: 50 } : undefined);
+    const worker = await world.start(world.takes(1_020), { leaseMs: 3_000, safetyPollMs: 1_000_000 });
+    await world.platform.pass(500);
+    await world.engineQueue().abandon?.([world.told("claimed")[0]?.leaseId as string]);
+    await world.platform.pass(1_000);
+    expect(world.broker.log.flatMap((asked) => asked.settle)).toEqual([]);
+    expect(world.told("lost").length).toBe(1);
+    await world.platform.run(worker.stop());
+  });
+
+  test("are not sent where leases are not renewed; the job is lost at its end", async () => {
+    const world = new World();
+    await world.add(1);
+    let reason: unknown;
+    const worker = await world.start(
+      (job) =>
+        new Promise<void>((resolve) => {
+          job.signal.addEventListener("abort", () => {
+            reason = job.signal.reason;
+            resolve();
+          });
+        }),
+      { leaseMs: 1_000, renew: false },
+    );
+    await world.until(() => reason !== undefined);
+    expect(world.platform.now()).toBe(950);
+    expect(world.broker.count("renew")).toBe(0);
+    await world.platform.run(worker.stop());
+  });
+
+  test("an engine's wait never uses up the lease of what it brings", async () => {
+    for (const renew of [true, false]) {
+      const world = new World({ waits: true });
+      const ran: string[] = [];
+      const worker = await world.start(world.takes(10, ran), { leaseMs: 3_000, renew });
+      // Each job comes at another moment of a wait.
+      for (let i = 0; i < 20; i += 1) {
+        await world.platform.pass(173);
+        await world.add(1);
+      }
+      await world.until(() => ran.length === 20);
+      expect(world.told("lost").length).toBe(0);
+      await world.platform.run(worker.stop());
+    }
+  });
+});
