@@ -197,10 +197,9 @@ export class QueueStore {
       diedAt: 0,
     };
     if (job.delayMs > 0) this.#delayed.push(added);
-    else {
-      this.#ready.append(added);
-      this.#news();
-    }
+    else this.#ready.append(added);
+    // Of a delayed job too: whoever sleeps must learn its time.
+    this.#news();
   }
 
   /** Puts a job at the tail of its level. */
