@@ -73,8 +73,8 @@ export type ConsumerObjectClass<Env> = new (
 
 /** The storage's key for whether it is on. */
 const ON = "eddy:on";
-/** How soon an object that was ended in the middle of a drain is woken. */
-const BACKSTOP_MS = 15_000;
+/** How soon an object that was ended in the middle of a drain is woken. While its alarm is being handled the next one waits, so this may be short. */
+const BACKSTOP_MS = 1_000;
 const FAILURE_GAPS: GapOptions = { min: 1_000, max: 60_000 };
 
 /**

@@ -22,8 +22,8 @@ export interface ObjectRunsOptions {
   readonly failed: (error: unknown, retryInMs: number) => void;
 }
 
-/** How soon an object that was ended in the middle of a run is woken. */
-const BACKSTOP_MS = 10_000;
+/** How soon an object that was ended in the middle of a run is woken. While its alarm is being handled the next one waits, so this may be short. */
+const BACKSTOP_MS = 1_000;
 /** After a drain that failed: the first gap, and the longest. */
 const RETRY_MS = { first: 1_000, most: 60_000 } as const;
 /** After a run that found nothing to do although something was due. */

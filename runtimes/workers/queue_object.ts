@@ -6,7 +6,7 @@
  *   event (50 or 10,000 requests, 15 minutes) is the handlers' own. Run in the Worker, each batch would be a call to the object, which waits, and is
  *   paid, for as long as the Worker works.
  * - Input gates: SQL is synchronous and finishes within its turn, so while a handler waits for something, enqueues get in. Between two claims
- *   others have a turn in any case (`turns.ts`).
+ *   others have a turn in any case, and no job starts before its claim is on disk (`draining_broker.ts`).
  * - Output gates: a handler's requests leave the object only after its claim is on disk. So no effect of a job precedes the record that it was tried.
  * - Isolation: one object a queue, so a queue's handlers hold up no other queue. Within one, all share a thread and 128 MB: a handler that computes
  *   for long keeps enqueues of its queue waiting, and one that takes the object down takes what runs beside it along; the leases of those jobs run out and they run
@@ -24,6 +24,7 @@ import type { LogSink } from "../../src/job.ts";
 import type { PlatformLimits } from "../../src/platform.ts";
 import type { WorkerDefinition } from "../../src/worker.ts";
 import { type DefinitionSource, definitionOf } from "./definition.ts";
+import { DrainingBroker } from "./draining_broker.ts";
 import type { WorkersPlan } from "./limits.ts";
 import { consoleLog } from "./log.ts";
 import { ObjectAlarm } from "./object_alarm.ts";
@@ -31,7 +32,6 @@ import type { ObjectAnswer, ObjectCall, QueueObjectStub } from "./object_protoco
 import { ObjectQueues } from "./object_queues.ts";
 import { ObjectRuns } from "./object_runs.ts";
 import { workersPlatform } from "./platform.ts";
-import { TurnTakingBroker } from "./turns.ts";
 import type { ObjectContext } from "./types.ts";
 
 export interface QueueObjectOptions<Env> {
@@ -99,7 +99,7 @@ function makeRuns<Env>(
   const { plan, limits, budget, on } = options;
   const log = options.log ?? consoleLog;
   const platform = workersPlatform({ ctx, plan, trigger: "alarm", limits });
-  const broker = new TurnTakingBroker(queues.broker);
+  const broker = new DrainingBroker(queues.broker, () => ctx.storage.sync());
   const names = definition.queues.map((one) => one.handler.queue.name);
   const failed = (message: string, fields: Record<string, unknown>, error: unknown) =>
     log("error", message, { ...fields, error: error instanceof Error ? error.message : typeof error });

@@ -22,6 +22,8 @@ export interface AlarmStorage extends ObjectStorage {
   setAlarm(scheduledTime: number): Promise<void>;
   getAlarm(): Promise<number | null>;
   deleteAlarm(): Promise<void>;
+  /** Resolves when all that was written is confirmed. */
+  sync(): Promise<void>;
   get<T>(key: string): Promise<T | undefined>;
   put(key: string, value: unknown): Promise<void>;
 }

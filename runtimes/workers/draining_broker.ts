@@ -1,8 +1,11 @@
 /**
- * Letting other events of an object have their turn while it drains itself.
+ * What an object that drains itself adds to its broker.
  *
- * Between a claim and the next nothing in such a run waits for anything outside: SQL is synchronous, and so may the handlers be. Without a
+ * Turns for others: between a claim and the next nothing in such a run waits for anything outside, for SQL is synchronous, and so may the handlers be. Without a
  * turn no enqueue would get in, no timer fire, and the clock would stand still until the queue is empty.
+ *
+ * Claims on disk: what was written is confirmed only later. A job that takes the object down in its very first turn would take the claim's record along, never be charged an
+ * attempt, and come again for ever, before all others. So no job is handed out before its claim is confirmed.
  *
  * @module
  */
@@ -40,16 +43,19 @@ const CAPABILITIES: ReadonlySet<Capability> = new Set<Capability>([
   "memo",
 ]);
 
-/** The broker with a turn for others before each claim. */
-export class TurnTakingBroker implements Broker {
+/** The broker with a turn for others before each claim, and its deliveries on disk after it. */
+export class DrainingBroker implements Broker {
   readonly name: string;
   readonly capabilities: ReadonlySet<Capability>;
   readonly #broker: Broker;
+  readonly #confirm: () => Promise<void>;
 
-  constructor(broker: Broker) {
+  /** @param confirm resolves when all that was written is on disk. */
+  constructor(broker: Broker, confirm: () => Promise<void>) {
     this.name = broker.name;
     this.capabilities = CAPABILITIES.intersection(broker.capabilities);
     this.#broker = broker;
+    this.#confirm = confirm;
   }
 
   get requests(): number {
@@ -57,7 +63,7 @@ export class TurnTakingBroker implements Broker {
   }
 
   queue(name: string, settings: QueueSettings): BrokerQueue {
-    return new TurnTakingQueue(this.#broker.queue(name, settings));
+    return new DrainingQueue(this.#broker.queue(name, settings), this.#confirm);
   }
 
   close(): Promise<void> {
@@ -65,13 +71,15 @@ export class TurnTakingBroker implements Broker {
   }
 }
 
-class TurnTakingQueue implements BrokerQueue {
+class DrainingQueue implements BrokerQueue {
   readonly name: string;
   readonly #queue: BrokerQueue;
+  readonly #confirm: () => Promise<void>;
 
-  constructor(queue: BrokerQueue) {
+  constructor(queue: BrokerQueue, confirm: () => Promise<void>) {
     this.name = queue.name;
     this.#queue = queue;
+    this.#confirm = confirm;
   }
 
   get limits(): BrokerLimits {
@@ -88,7 +96,9 @@ class TurnTakingQueue implements BrokerQueue {
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
     await turn();
-    return await this.#queue.claim(request);
+    const reply = await this.#queue.claim(request);
+    if (reply.deliveries.length > 0) await this.#confirm();
+    return reply;
   }
 
   settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
@@ -101,7 +111,9 @@ class TurnTakingQueue implements BrokerQueue {
 
   async exchange(request: ExchangeRequest): Promise<ExchangeReply> {
     await turn();
-    return (await this.#queue.exchange?.(request)) as ExchangeReply;
+    const reply = (await this.#queue.exchange?.(request)) as ExchangeReply;
+    if (reply.claimed !== undefined && reply.claimed.deliveries.length > 0) await this.#confirm();
+    return reply;
   }
 
   async abandon(leaseIds: readonly string[]): Promise<void> {
