@@ -95,6 +95,27 @@ function whole(
   return value;
 }
 
+function flag(queue: string, field: string, value: boolean): boolean {
+  if (typeof value !== "boolean") refuse(queue, field, `a ${typeof value}`, "give true or false");
+  return value;
+}
+
+/** Checks that a group of options is one, and that every field in it is known. */
+function group<T extends object>(queue: string, field: string, value: T, known: ReadonlySet<string>): T {
+  if (typeof value !== "object" || value === null) {
+    refuse(queue, field, value === null ? "null" : `a ${typeof value}`, "give an object");
+  }
+  for (const name of Object.keys(value)) {
+    if (!known.has(name)) {
+      const path = field === "options" ? name : `${field}.${name}`;
+      refuse(queue, path, "no option", `use some of ${[...known].join(", ")}`);
+    }
+  }
+  return value;
+}
+
+const BACKOFF_FIELDS: ReadonlySet<string> = new Set<keyof BackoffOptions>(["baseMs", "maxMs"]);
+const POLL_FIELDS: ReadonlySet<string> = new Set<keyof NonNullable<HandlerOptions["pollMs"]>>(["min", "max"]);
 const HANDLER_FIELDS: ReadonlySet<string> = new Set<keyof HandlerOptions>([
   "concurrency",
   "prefetch",
@@ -111,7 +132,7 @@ const HANDLER_FIELDS: ReadonlySet<string> = new Set<keyof HandlerOptions>([
 ]);
 
 /** The longest time a timer of every platform can be set to (a signed 32-bit number of milliseconds). */
-const LONGEST_TIMER_MS = 2_147_483_647;
+export const LONGEST_TIMER_MS = 2_147_483_647;
 
 /**
  * Fills in the defaults of one queue's options and checks every value by itself and against the others.
@@ -120,14 +141,11 @@ const LONGEST_TIMER_MS = 2_147_483_647;
  */
 export function resolveOptions(handler: QueueHandler): ResolvedOptions {
   const queue = handler.queue.name;
-  const options = handler.options;
-  for (const field of Object.keys(options)) {
-    if (!HANDLER_FIELDS.has(field))
-      refuse(queue, field, "no option", `use some of ${[...HANDLER_FIELDS].join(", ")}`);
-  }
+  const options = group(queue, "options", handler.options, HANDLER_FIELDS);
   const maxAttempts = whole(queue, "maxAttempts", options.maxAttempts ?? 5, 1, 1_000_000);
   const concurrency = whole(queue, "concurrency", options.concurrency ?? 1, 1, 100_000);
-  const renew = options.renew ?? true;
+  const renew = flag(queue, "renew", options.renew ?? true);
+  const claimAhead = flag(queue, "claimAhead", options.claimAhead ?? true);
   const careful = maxAttempts === 1 || !renew;
   const batchSize = handler.run.kind === "batch" ? handler.run.batchSize : 1;
   const prefetch = options.prefetch ?? (careful ? 1 : batchSize > 1 ? batchSize : "auto");
@@ -164,37 +182,17 @@ export function resolveOptions(handler: QueueHandler): ResolvedOptions {
     1,
     LONGEST_TIMER_MS,
   );
-  if (renew) assertRenewalLands(queue, leaseMs, requestTimeoutMs);
   const timeoutMs =
     options.timeoutMs === undefined
       ? undefined
       : whole(queue, "timeoutMs", options.timeoutMs, 1, LONGEST_TIMER_MS);
-  if (!renew && timeoutMs !== undefined && timeoutMs + requestTimeoutMs >= leaseMs) {
-    refuse(
-      queue,
-      "timeoutMs",
-      String(timeoutMs),
-      `without renewal a job must be done within its lease of ${leaseMs} ms: raise leaseMs, lower timeoutMs or set renew to true`,
-    );
-  }
-  const pollMinMs = whole(queue, "pollMs.min", options.pollMs?.min ?? 50, 1, LONGEST_TIMER_MS);
-  const pollMaxMs = whole(
-    queue,
-    "pollMs.max",
-    options.pollMs?.max ?? Math.max(5_000, pollMinMs),
-    1,
-    LONGEST_TIMER_MS,
-  );
+  const pollMs = group(queue, "pollMs", options.pollMs ?? {}, POLL_FIELDS);
+  const pollMinMs = whole(queue, "pollMs.min", pollMs.min ?? 50, 1, LONGEST_TIMER_MS);
+  const pollMaxMs = whole(queue, "pollMs.max", pollMs.max ?? Math.max(5_000, pollMinMs), 1, LONGEST_TIMER_MS);
   if (pollMaxMs < pollMinMs)
     refuse(queue, "pollMs.max", String(pollMaxMs), `raise it to pollMs.min (${pollMinMs}) or more`);
   const settleWithinMs = whole(queue, "settleWithinMs", options.settleWithinMs ?? 250, 0, LONGEST_TIMER_MS);
-  if (settleWithinMs * 2 > leaseMs)
-    refuse(
-      queue,
-      "settleWithinMs",
-      String(settleWithinMs),
-      `settle within half of the lease of ${leaseMs} ms`,
-    );
+  assertFitsLease(queue, { renew, requestTimeoutMs, timeoutMs, settleWithinMs }, leaseMs);
   return Object.freeze<ResolvedOptions>({
     concurrency,
     prefetch,
@@ -206,7 +204,7 @@ export function resolveOptions(handler: QueueHandler): ResolvedOptions {
     pollMinMs,
     pollMaxMs,
     safetyPollMs: whole(queue, "safetyPollMs", options.safetyPollMs ?? 30_000, 1, LONGEST_TIMER_MS),
-    claimAhead: (options.claimAhead ?? true) && !careful,
+    claimAhead: claimAhead && !careful,
     batchSize,
     settings: Object.freeze({ leaseMs, requestTimeoutMs, dedupeWindowMs: handler.queue.dedupeWindowMs }),
   });
@@ -221,6 +219,7 @@ function checkBackoff(
   backoff: BackoffOptions | ((attempt: number) => number),
 ): BackoffOptions | ((attempt: number) => number) {
   if (typeof backoff === "function") return backoff;
+  group(queue, "backoff", backoff, BACKOFF_FIELDS);
   const baseMs = whole(queue, "backoff.baseMs", backoff.baseMs ?? 1_000, 0, LONGEST_TIMER_MS);
   const maxMs = whole(
     queue,
@@ -231,7 +230,34 @@ function checkBackoff(
   );
   if (maxMs < baseMs)
     refuse(queue, "backoff.maxMs", String(maxMs), `raise it to backoff.baseMs (${baseMs}) or more`);
-  return { baseMs, maxMs };
+  return Object.freeze({ baseMs, maxMs });
+}
+
+/** Checks all that has to happen within one lease. */
+function assertFitsLease(
+  queue: string,
+  options: Pick<ResolvedOptions, "renew" | "timeoutMs" | "settleWithinMs"> &
+    Pick<QueueSettings, "requestTimeoutMs">,
+  leaseMs: number,
+): void {
+  const { renew, requestTimeoutMs, timeoutMs, settleWithinMs } = options;
+  if (renew) assertRenewalLands(queue, leaseMs, requestTimeoutMs);
+  if (!renew && timeoutMs !== undefined && timeoutMs + requestTimeoutMs >= leaseMs) {
+    refuse(
+      queue,
+      "timeoutMs",
+      String(timeoutMs),
+      `without renewal a job must be done within its lease of ${leaseMs} ms: raise leaseMs, lower timeoutMs or set renew to true`,
+    );
+  }
+  if (settleWithinMs * 2 > leaseMs) {
+    refuse(
+      queue,
+      "settleWithinMs",
+      String(settleWithinMs),
+      `settle within half of the lease of ${leaseMs} ms`,
+    );
+  }
 }
 
 /**
@@ -304,7 +330,8 @@ export function assertBrokerCan(
       `the ${brokerName} broker lets ${limits.maxInFlight} be held at most: lower concurrency`,
     );
   }
-  if (options.renew && limits.leaseMs !== options.settings.leaseMs) {
-    assertRenewalLands(queue, limits.leaseMs, options.settings.requestTimeoutMs);
+  if (limits.leaseMs !== options.settings.leaseMs) {
+    const { requestTimeoutMs } = options.settings;
+    assertFitsLease(queue, { ...options, requestTimeoutMs }, limits.leaseMs);
   }
 }

@@ -3,8 +3,16 @@
  *
  * @module
  */
-import { type ResolvedOptions, resolveOptions, type WorkerOptions } from "./options.ts";
+import { LONGEST_TIMER_MS, type ResolvedOptions, resolveOptions, type WorkerOptions } from "./options.ts";
 import type { QueueHandler } from "./queue.ts";
+
+const WORKER_FIELDS: ReadonlySet<string> = new Set<"queues" | keyof WorkerOptions>([
+  "queues",
+  "graceMs",
+  "abortWaitMs",
+  "settleWaitMs",
+  "log",
+]);
 
 /** One queue of a worker, its options checked. */
 export interface WorkerQueue {
@@ -40,6 +48,16 @@ export function defineWorker(
   if (!Array.isArray(definition?.queues) || definition.queues.length === 0) {
     throw new TypeError("Cannot define a worker: queues is empty; give at least one queue with a handler");
   }
+  for (const field of Object.keys(definition)) {
+    if (!WORKER_FIELDS.has(field)) {
+      throw new RangeError(
+        `Cannot define a worker: ${field} is no option; use some of ${[...WORKER_FIELDS].join(", ")}`,
+      );
+    }
+  }
+  if (definition.log !== undefined && typeof definition.log !== "function") {
+    throw new TypeError(`Cannot define a worker: log is a ${typeof definition.log}; give a function`);
+  }
   const names = new Set<string>();
   for (const handler of definition.queues) {
     if (typeof handler?.queue?.name !== "string" || handler.run === undefined) {
@@ -67,9 +85,11 @@ export function defineWorker(
 }
 
 function milliseconds(field: string, value: number): number {
-  if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 0) {
+  if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 0 || value > LONGEST_TIMER_MS) {
     const kind = typeof value === "number" ? String(value) : `a ${typeof value}`;
-    throw new RangeError(`Cannot define a worker: ${field} is ${kind}; give whole milliseconds from 0 on`);
+    throw new RangeError(
+      `Cannot define a worker: ${field} is ${kind}; give whole milliseconds from 0 to ${LONGEST_TIMER_MS}`,
+    );
   }
   return value;
 }
