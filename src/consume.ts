@@ -16,28 +16,25 @@
  *
  * @module
  */
-import type { JobContext } from "./active_job.ts";
 import { Asking } from "./asking.ts";
-import type { BrokerQueue, ClaimReply, SettleResult, Verdict } from "./broker.ts";
+import type { ClaimReply, SettleResult, Verdict } from "./broker.ts";
 import { BrokerLink } from "./broker_link.ts";
 import { BrokerRefusedError, LeaseLostError, WorkerStoppedError } from "./errors.ts";
-import type { Events } from "./events.ts";
 import { type HeldDelivery, HeldLease, type LeaseOwner } from "./held.ts";
+import { LastChances } from "./last_chances.ts";
 import { leaseDeadline, renewalDue } from "./lease.ts";
-import type { LeaseKeeper } from "./lease_keeper.ts";
 import { Looks } from "./looks.ts";
+import type { QueueLoopDeps } from "./loop_deps.ts";
 import { Outbox, type OutgoingVerdict } from "./outbox.ts";
-import type { CancelTimer, Platform } from "./platform.ts";
+import type { CancelTimer } from "./platform.ts";
 import { Reports } from "./reports.ts";
 import { asError } from "./requests.ts";
 import { type Run, Slots } from "./slots.ts";
-import type { SoloGate, SoloMember } from "./solo.ts";
+import type { SoloMember } from "./solo.ts";
 import type { QueueStats } from "./stats.ts";
 import { type PendingClaim, Traffic } from "./traffic.ts";
 import { fateOf } from "./triage.ts";
-import type { Turns } from "./turns.ts";
 import { type Outcome, verdictOf } from "./verdict.ts";
-import type { WorkerQueue } from "./worker.ts";
 
 /** Bounds a run that must end by itself (a drain); a worker has none. */
 export interface RunLimiter {
@@ -57,30 +54,8 @@ export interface RunLimiter {
   ran(loop: QueueLoop, ms: number, requests: number, jobs: number): void;
   /** The queue had nothing, and nothing of it is held. */
   emptied(loop: QueueLoop): void;
-}
-
-export interface QueueLoopDeps {
-  readonly platform: Platform;
-  readonly brokerName: string;
-  readonly queue: BrokerQueue;
-  /** Whether one request settles, renews and claims. */
-  readonly exchanges: boolean;
-  /** Whether the engine holds a claim open until something comes. */
-  readonly waits: boolean;
-  readonly watches: boolean;
-  readonly worker: WorkerQueue;
-  readonly keeper: LeaseKeeper;
-  readonly gate: SoloGate;
-  readonly turns: Turns;
-  readonly events: Events;
-  readonly context: JobContext;
-  readonly limiter?: RunLimiter | undefined;
-  /** What an earlier run learned of the job time, in milliseconds. */
-  readonly averageMs?: number | undefined;
-  /** Something changed that somebody may be waiting for. */
-  readonly changed: () => void;
-  /** The broker may lose jobs: this loop has ended. */
-  readonly refused: (error: BrokerRefusedError) => void;
+  /** Something changed in a loop. */
+  changed(): void;
 }
 
 /** How long an engine that can wait is asked to, in milliseconds. */
@@ -93,10 +68,9 @@ const LONGEST_WAIT_MS = 20_000;
 const WAIT_SHARE_RENEWED = 1 / 3;
 const WAIT_SHARE_UNRENEWED = 1 / 10;
 
-/** A loop that has the worker to itself gives it back after so many jobs that were not what it wanted to run alone. */
-const MOST_OTHERS_ALONE = 16;
-
 const NEVER = Number.POSITIVE_INFINITY;
+/** A time that has come on any clock, one that shows less than zero too. */
+const AT_ONCE = Number.NEGATIVE_INFINITY;
 
 export class QueueLoop implements SoloMember, LeaseOwner {
   readonly name: string;
@@ -120,13 +94,12 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   /** Whether news came while a claim was under way, which its answer may not know of. */
   #woken = false;
   #lastGot = 0;
+  /** Whether the last claim told nothing. */
+  #wasIdle = false;
   #held = 0;
   /** How long a claim waits at the engine, in milliseconds. */
   readonly #waitMs: number;
-  /** Last chances given back, to be claimed again alone. */
-  readonly #lastChances = new Set<string>();
-  /** Jobs claimed alone that were none. */
-  #othersAlone = 0;
+  readonly #lastChances: LastChances;
   #cancelTimer: CancelTimer | undefined;
   #timerAt = NEVER;
 
@@ -185,6 +158,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       deps.waits && deps.limiter === undefined
         ? Math.min(LONGEST_WAIT_MS, Math.floor(this.leaseMs * share))
         : 0;
+    this.#lastChances = new LastChances(deps.gate, this);
     deps.gate.join(this);
   }
 
@@ -240,10 +214,12 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   /** Whether nothing is in hand: no job running, waiting or unsettled, no request under way. */
   get idle(): boolean {
-    return (
-      this.#phase === "closed" ||
-      (this.#outbox.empty && !this.#traffic.busy && this.#waiting.length === 0 && this.#slots.busy === 0)
-    );
+    return this.#phase === "closed" || (this.#onlyKept && this.#lastChances.kept === undefined);
+  }
+
+  /** Whether nothing is in hand but, perhaps, the last chance that was kept. */
+  get #onlyKept(): boolean {
+    return this.#outbox.empty && !this.#traffic.busy && this.#waiting.length === 0 && this.#slots.busy === 0;
   }
 
   /** Whether nothing is held, not even by a claim whose answer never came. */
@@ -300,6 +276,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       this.#waking = false;
     }
     if (this.#deps.gate.closed) this.#deps.gate.changed(this);
+    this.#deps.limiter?.changed();
     this.#deps.changed();
   };
 
@@ -333,6 +310,8 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       this.#lose(held);
     }
     for (const entry of this.#outbox.dropLease(lease)) this.#lose(entry.held);
+    if (this.#lastChances.kept?.lease === lease)
+      for (const held of this.#lastChances.takeKept()) this.#lose(held);
     this.#hungry = true;
     this.wake();
   }
@@ -340,8 +319,11 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   // --- running ---
 
   #startWaiting(): void {
-    const { worker, limiter, keeper } = this.#deps;
+    const { worker, limiter, keeper, gate } = this.#deps;
     const { concurrency, batchSize } = worker.options;
+    if (this.#lastChances.kept !== undefined) this.#startKept(this.#lastChances.kept);
+    // A job that kills the worker would use up a last chance that is still in hand.
+    if (gate.blocked) return;
     while (this.#waiting.length > 0 && this.#slots.busy < concurrency && this.#phase === "running") {
       const group = this.#waiting.slice(0, batchSize);
       // A computing handler may have kept the lease's timer from firing; losing it takes its jobs out of what waits.
@@ -393,6 +375,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   #releaseWaiting(): void {
     this.#release(this.#waiting.splice(0));
+    this.#release(this.#lastChances.takeKept());
   }
 
   /** Gives deliveries back unstarted. */
@@ -431,10 +414,11 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   /** When the waiting verdicts are to leave alone: at once when no work is left that would bring a request to ride on. */
   #settleAt(): number {
     const { oldestSince } = this.#outbox;
-    if (this.#phase !== "running" || oldestSince === undefined) return 0;
+    if (this.#phase !== "running" || oldestSince === undefined) return AT_ONCE;
+    if (this.#lastChances.inHand) return AT_ONCE;
     const busy = this.#slots.busy > 0 || this.#waiting.length > 0;
     // A claim under way brings work, and so a request to ride on.
-    if (!busy && !(this.#traffic.claiming && this.#deps.exchanges)) return 0;
+    if (!busy && !(this.#traffic.claiming && this.#deps.exchanges)) return AT_ONCE;
     return oldestSince + this.#deps.worker.options.settleWithinMs;
   }
 
@@ -481,7 +465,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   #mayClaimAlone(): boolean {
     const { gate } = this.#deps;
     if (!gate.owns(this) || !this.quiet() || !gate.othersQuiet(this)) return false;
-    if (this.#lastChances.size === 0) gate.done(this);
+    if (!this.#lastChances.wanted) gate.done(this);
     // Given back, unless another queue of the worker waits for it too.
     return !gate.closed || gate.owns(this);
   }
@@ -529,7 +513,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     this.#phase = "closed";
     this.#setTimer(NEVER);
     this.#looks.calm();
-    for (const held of this.#waiting.splice(0)) this.#lose(held);
+    for (const held of [...this.#waiting.splice(0), ...this.#lastChances.takeKept()]) this.#lose(held);
     const unsent = this.#outbox.take();
     this.#outbox.answered(unsent);
     for (const { held } of unsent) this.#lose(held);
@@ -545,8 +529,9 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     const got = reply.deliveries.length;
     this.#lastGot = got;
     this.#reports.claimed(claim.leaseId, claim.max, got, now - sentAt);
-    // A claim sent again that brings nothing says nothing of the queue: its lease may be over.
-    const idle = got === 0 && claim.resent;
+    // A claim sent again that brings nothing may be one whose lease is over: it says nothing of the queue. But the next one does.
+    const idle = got === 0 && claim.resent && !this.#wasIdle;
+    this.#wasIdle = idle;
     if (!idle) {
       this.asking.answered(claim.max, got, claim.slots, claim.waitMs === 0 ? now - sentAt : undefined);
     }
@@ -599,38 +584,40 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     } else if (alone.length > 0) {
       this.#takeLastChances(alone);
     } else if (gate.owns(this)) {
-      // Something else stood before it. It comes soon, unless another worker has it.
-      this.#othersAlone += 1;
-      if (this.#othersAlone >= MOST_OTHERS_ALONE) this.#giveBackGate();
+      if (this.#lastChances.otherCame()) this.#giveBackGate();
     }
   }
 
   /**
-   * A last chance runs at once when nothing else is held. Otherwise it goes back, uncharged, and is claimed again by itself once all else is done: were it kept meanwhile, a
-   * job running now could take it along.
+   * A last chance runs at once when nothing else is held. Of several that came alone, one is kept until the others have been given back. Otherwise they go back, uncharged, and are
+   * claimed again by themselves once all else is done: were one kept meanwhile, a job running could take it along.
    */
   #takeLastChances(lastChances: readonly HeldDelivery[]): void {
     const { gate } = this.#deps;
-    const first = lastChances[0] as HeldDelivery;
-    const alone =
-      lastChances.length === 1 && this.quiet() && gate.othersQuiet(this) && (!gate.closed || gate.owns(this));
+    const [first, ...others] = lastChances as [HeldDelivery, ...HeldDelivery[]];
+    const nothingElse = this.#waiting.length === 0 && this.#slots.busy === 0 && gate.othersQuiet(this);
+    const keeps = nothingElse && (!gate.closed || gate.owns(this));
+    const back = keeps ? others : lastChances;
     this.#hungry = true;
-    this.#othersAlone = 0;
-    if (alone) {
-      gate.want(this);
-      this.#lastChances.delete(first.delivery.id);
-      this.#reports.lastChance(first);
-      this.#startGroup([first]);
-      return;
-    }
-    for (const { delivery } of lastChances) this.#lastChances.add(delivery.id);
-    this.#release(lastChances);
-    gate.want(this);
+    if (keeps) this.#lastChances.keep(first);
+    this.#lastChances.giveBack(back);
+    this.#release(back);
+    if (keeps) this.#startKept(first);
+  }
+
+  /** Starts the last chance that was kept, once nothing else is held. */
+  #startKept(held: HeldDelivery): void {
+    const { gate, keeper, limiter } = this.#deps;
+    if (!this.#onlyKept || !gate.owns(this) || !gate.othersQuiet(this) || keeper.expired(held.lease)) return;
+    if (limiter !== undefined && !limiter.mayStart(this)) return this.#releaseWaiting();
+    this.#lastChances.starts(held);
+    this.#reports.lastChance(held);
+    this.#startGroup([held]);
+    this.#lastChances.over(held);
   }
 
   #giveBackGate(): void {
-    this.#lastChances.clear();
-    this.#othersAlone = 0;
+    this.#lastChances.forget();
     this.#hungry = true;
     this.#deps.gate.done(this);
   }
@@ -658,6 +645,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   #closeOne(held: HeldDelivery): void {
     held.over = true;
+    this.#lastChances.over(held);
     this.#held -= 1;
     held.lease.open -= 1;
     if (held.lease.open === 0) this.#deps.keeper.drop(held.lease);

@@ -17,6 +17,7 @@ export interface SoloMember {
 export class SoloGate {
   readonly #members = new Set<SoloMember>();
   readonly #wanting: SoloMember[] = [];
+  readonly #blocking = new Set<SoloMember>();
 
   join(member: SoloMember): void {
     this.#members.add(member);
@@ -24,6 +25,7 @@ export class SoloGate {
 
   leave(member: SoloMember): void {
     this.#members.delete(member);
+    this.unblock(member);
     this.#forget(member);
   }
 
@@ -43,6 +45,22 @@ export class SoloGate {
       if (other !== member && !other.quiet()) return false;
     }
     return true;
+  }
+
+  /** Whether some member has a last chance in hand that does not run: nothing may start beside it. */
+  get blocked(): boolean {
+    return this.#blocking.size > 0;
+  }
+
+  /** This member has a last chance in hand that does not run. */
+  block(member: SoloMember): void {
+    this.#blocking.add(member);
+  }
+
+  /** This member has none any more: what others held back may start. */
+  unblock(member: SoloMember): void {
+    if (!this.#blocking.delete(member) || this.blocked) return;
+    for (const other of this.#members) if (other !== member) other.wake();
   }
 
   /** Asks for the worker; from now on the others claim nothing. Those that are not quiet look again: one may have a claim waiting at the engine. */
