@@ -1,0 +1,51 @@
+/**
+ * The part of `loopback` that runs on NATS: Eddy's loop beside the raw client.
+ *
+ * @module
+ */
+import type { EddyParams } from "../children/eddy.ts";
+import type { NatsRawParams } from "../children/nats_raw.ts";
+import { atLeast, type Context } from "../support/bench.ts";
+import { runChild } from "../support/child.ts";
+import { hasNats, startNatsServer } from "../support/nats.ts";
+import { race } from "../support/rates.ts";
+
+export async function natsLoopback(context: Context): Promise<void> {
+  if (!hasNats()) {
+    context.note("nats: there is no adapter for it here yet.");
+    return;
+  }
+  const server = await startNatsServer();
+  try {
+    for (const batch of [16, 256]) {
+      context.progress(`nats, batch ${batch}`);
+      const jobs = context.pick(100_000, 30_000, 300);
+      const warmUp = context.pick(5_000, 2_000, 20);
+      const eddy: EddyParams = {
+        broker: { kind: "nats", url: server.url },
+        jobs,
+        warmUp,
+        handler: { prefetch: batch },
+        jobMs: 0,
+      };
+      const raw: NatsRawParams = { url: server.url, jobs, warmUp, batch };
+      const [ours, theirs] = (await race(context.rounds, [
+        { jobs, run: () => runChild<{ ms: number }>("eddy.ts", eddy) },
+        { jobs, run: () => runChild<{ ms: number }>("nats_raw.ts", raw) },
+      ])) as [number, number];
+      context.row({
+        case: `nats, prefetch ${batch}, one slot`,
+        value: ours,
+        unit: "jobs/s",
+        against: `raw client, pulls of ${batch}: ${Math.round(theirs).toLocaleString("en-US")}`,
+        ratio: ours / theirs,
+        bar: atLeast(ours / theirs, 0.95, " ×"),
+      });
+    }
+  } finally {
+    await server.stop();
+  }
+  context.note(
+    "nats: one nats-server for both, streams on disk, over WebSocket. The raw client pulls the next batch when the last one is there, acks without waiting for an answer, and does nothing else.",
+  );
+}

@@ -1,0 +1,88 @@
+/**
+ * Eddy at work: fills a queue, then lets one worker empty it, and tells how long that took.
+ *
+ * @module
+ */
+import { bunPlatform } from "../../runtimes/bun/mod.ts";
+import { type Broker, defineWorker, type HandlerOptions, queue, startWorker } from "../../src/mod.ts";
+import { type BrokerSpec, fill, openBroker, openQueue } from "../support/brokers.ts";
+import { params, tell } from "../support/contender.ts";
+
+export interface EddyParams {
+  readonly broker: BrokerSpec;
+  /** How the queue is filled, where that is another way than the worker's: past a slow link. */
+  readonly fillBy?: BrokerSpec;
+  readonly jobs: number;
+  /** Jobs of an earlier run in the same process that is not timed. */
+  readonly warmUp: number;
+  readonly handler: HandlerOptions;
+  /** How long each job takes, waiting, in milliseconds; 0 for a handler that returns at once. */
+  readonly jobMs: number;
+}
+
+export interface EddyResult {
+  /** From the first handler's call until the broker had confirmed the last job, in milliseconds. */
+  readonly ms: number;
+  readonly claims: number;
+  /** The time handlers were running, summed up over the slots, in milliseconds. */
+  readonly runningMs: number;
+  /** From the first handler's call to the last one's end, in milliseconds. */
+  readonly workMs: number;
+  /** The worker's own view of a claim's round trip, in milliseconds. */
+  readonly roundTripMs: number | undefined;
+}
+
+const platform = bunPlatform();
+
+async function run(broker: Broker, name: string, jobs: number, options: EddyParams): Promise<EddyResult> {
+  const { handler, jobMs, fillBy } = options;
+  if (fillBy === undefined) await fill(await openQueue(broker, name), jobs);
+  else {
+    const by = await openBroker(fillBy, platform);
+    await fill(await openQueue(by, name), jobs);
+    await by.close();
+  }
+  const ran = Promise.withResolvers<void>();
+  let left = jobs;
+  let firstAt = 0;
+  let lastAt = 0;
+  let runningMs = 0;
+  const start = () => {
+    if (firstAt === 0) firstAt = performance.now();
+  };
+  const end = () => {
+    left -= 1;
+    if (left > 0) return;
+    lastAt = performance.now();
+    ran.resolve();
+  };
+  const instant = async () => {
+    start();
+    end();
+  };
+  const timed = async () => {
+    start();
+    const startedAt = performance.now();
+    await Bun.sleep(jobMs);
+    runningMs += performance.now() - startedAt;
+    end();
+  };
+  const worker = await startWorker(
+    defineWorker({ queues: [queue(name).handle(jobMs === 0 ? instant : timed, handler)] }),
+    { broker, platform },
+  );
+  await ran.promise;
+  const stats = () => worker.stats()[0];
+  while ((stats()?.acked ?? 0) < jobs) await new Promise<void>((resolve) => setImmediate(resolve));
+  const ms = performance.now() - firstAt;
+  const { claims = 0, roundTripMs } = stats() ?? {};
+  await worker.stop();
+  return { ms, claims, runningMs, workMs: lastAt - firstAt, roundTripMs };
+}
+
+const options = params<EddyParams>();
+const broker = await openBroker(options.broker, platform);
+const unique = crypto.randomUUID();
+if (options.warmUp > 0) await run(broker, `warm-${unique}`, options.warmUp, options);
+Bun.gc(true);
+tell(await run(broker, `work-${unique}`, options.jobs, options));
