@@ -40,18 +40,32 @@ export interface Spending {
   readonly requestsPerJob: number | undefined;
 }
 
-/** Below this share of the whole, and never above two seconds, lies the time kept back to settle. */
+/**
+ * The time kept back to settle: this share of the whole, but no more than two seconds; and where the link is slow, as long as a few requests
+ * take, but no more than half of the whole.
+ */
 const RESERVE_SHARE = 0.1;
 const MOST_RESERVE_MS = 2_000;
+const RESERVE_REQUESTS = 3;
+const MOST_RESERVE_SHARE = 0.5;
 
 /**
  * What to keep back: time for a last round of settling, and for each queue one request to settle and release all it holds, with one more should the engine have forgotten its
  * script.
+ *
+ * @param requestMs what a request takes, in milliseconds, as far as is known.
  */
-export function reserveFor(limits: BudgetLimits, queues: number, usesRequests: boolean): BudgetReserve {
+export function reserveFor(
+  limits: BudgetLimits,
+  queues: number,
+  usesRequests: boolean,
+  requestMs: number,
+): BudgetReserve {
+  const { maxMs } = limits;
+  const usual = Math.min(MOST_RESERVE_MS, maxMs * RESERVE_SHARE);
+  const slow = Math.min(RESERVE_REQUESTS * requestMs, maxMs * MOST_RESERVE_SHARE);
   return {
-    ms:
-      limits.maxMs === Number.POSITIVE_INFINITY ? 0 : Math.min(MOST_RESERVE_MS, limits.maxMs * RESERVE_SHARE),
+    ms: maxMs === Number.POSITIVE_INFINITY ? 0 : Math.max(usual, slow),
     requests: usesRequests ? 2 * queues : 0,
   };
 }

@@ -44,6 +44,8 @@ export interface RunLimiter {
   mayStart(loop: QueueLoop): boolean;
   /** Whether a claim whose answer never came may be sent again. */
   mayClaimAgain(loop: QueueLoop): boolean;
+  /** Whether only the requests are left that are kept back to settle. Then verdicts leave together. */
+  saving(): boolean;
   /** Whether there is a request left to settle with. */
   maySettle(): boolean;
   /** Whether there is a request left to renew leases with, beside what has to be kept to settle. */
@@ -87,6 +89,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   /** Held, not started. */
   readonly #waiting: HeldDelivery[] = [];
   #phase: "running" | "stopping" | "closed" = "running";
+  #flushing = false;
   #waking = false;
   #again = false;
   /** Whether there is reason to believe that a claim would bring something. */
@@ -177,6 +180,12 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     this.#releaseWaiting();
     // Bodies still being checked belong to jobs whose handlers were not called yet.
     this.#slots.interruptUnstarted();
+    this.wake();
+  }
+
+  /** What verdicts there are leave now: no other is waited for. */
+  flush(): void {
+    this.#flushing = true;
     this.wake();
   }
 
@@ -413,12 +422,15 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   /** When the waiting verdicts are to leave alone: at once when no work is left that would bring a request to ride on. */
   #settleAt(): number {
+    const { limiter, exchanges } = this.#deps;
     const { oldestSince } = this.#outbox;
+    const { claiming } = this.#traffic;
+    const busy = this.#slots.busy > 0 || this.#waiting.length > 0;
+    if ((busy || claiming) && !this.#flushing && limiter?.saving() === true) return NEVER;
     if (this.#phase !== "running" || oldestSince === undefined) return AT_ONCE;
     if (this.#lastChances.inHand) return AT_ONCE;
-    const busy = this.#slots.busy > 0 || this.#waiting.length > 0;
     // A claim under way brings work, and so a request to ride on.
-    if (!busy && !(this.#traffic.claiming && this.#deps.exchanges)) return AT_ONCE;
+    if (!busy && !(claiming && exchanges)) return AT_ONCE;
     return oldestSince + this.#deps.worker.options.settleWithinMs;
   }
 

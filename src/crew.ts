@@ -111,6 +111,7 @@ export class Crew {
       for (const loop of this.loops) loop.abortRunning(new WorkerStoppedError(why));
       await this.changes.until(platform, atMost(times.abortWaitMs), idle);
     }
+    for (const loop of this.loops) loop.flush();
     await this.changes.until(platform, atMost(times.settleWaitMs), () =>
       this.loops.every((loop) => loop.settled),
     );

@@ -146,6 +146,8 @@ class BoundedRun implements RunLimiter {
   readonly #requestsBefore: number;
   readonly #emptied = new Set<QueueLoop>();
   readonly #spent = new Set<QueueLoop>();
+  /** Queues that have to wait for what others hold, and how much that was. */
+  readonly #blocked = new Map<QueueLoop, number>();
   readonly #requestsPerJob = new Map<QueueLoop, number>();
   crew!: Crew;
   end: BudgetEnd | undefined;
@@ -160,15 +162,15 @@ class BoundedRun implements RunLimiter {
     this.#limits = limits;
     this.#startedAt = startedAt;
     this.#requestsBefore = broker.requests;
-    this.reserve = reserveFor(limits, queues, true);
+    this.reserve = reserveFor(limits, queues, true, 0);
   }
 
-  /** The queues are open. An engine that needed no request for it needs none at all. */
+  /** The queues are open. An engine that needed no request for it needs none at all; how long it took tells what a request takes. */
   begin(crew: Crew): void {
     this.crew = crew;
-    if (this.#broker.requests > 0) return;
-    this.#requestCosts = 0;
-    this.reserve = reserveFor(this.#limits, crew.loops.length, false);
+    this.#requestCosts = this.#broker.requests > 0 ? 1 : 0;
+    const openedInMs = this.#platform.now() - this.#startedAt;
+    this.reserve = reserveFor(this.#limits, crew.loops.length, this.#requestCosts > 0, openedInMs);
   }
 
   /** How long handlers may work, in milliseconds from the run's start. */
@@ -200,11 +202,14 @@ class BoundedRun implements RunLimiter {
       this.#spending(loop),
       this.#requestCosts,
     );
-    if (jobs < 1 && this.crew.quiet) {
+    if (jobs >= 1) return jobs;
+    if (this.crew.quiet) {
       this.end ??= end;
       this.#spent.add(loop);
+    } else {
+      this.#blocked.set(loop, this.#held());
     }
-    return Math.max(0, jobs);
+    return 0;
   }
 
   mayStart(loop: QueueLoop): boolean {
@@ -217,7 +222,7 @@ class BoundedRun implements RunLimiter {
   }
 
   mayClaimAgain(loop: QueueLoop): boolean {
-    if (this.#affords(this.#requestCosts + this.reserve.requests)) return true;
+    if (!this.saving()) return true;
     this.end ??= "requests";
     this.#spent.add(loop);
     return false;
@@ -230,7 +235,11 @@ class BoundedRun implements RunLimiter {
   }
 
   mayRenew(): boolean {
-    return this.#affords(this.#requestCosts + this.reserve.requests);
+    return !this.saving();
+  }
+
+  saving(): boolean {
+    return !this.#affords(this.#requestCosts + this.reserve.requests);
   }
 
   took(count: number): void {
@@ -244,8 +253,16 @@ class BoundedRun implements RunLimiter {
       loop,
       known === undefined ? each : Math.max(each, known + REQUESTS_WEIGHT * (each - known)),
     );
-    // What this job freed of the budget may be what another queue waits for.
-    for (const other of this.crew.loops) if (other !== loop) queueMicrotask(() => other.wake());
+  }
+
+  changed(): void {
+    if (this.#blocked.size === 0) return;
+    const held = this.#held();
+    for (const [loop, heldThen] of this.#blocked) {
+      if (held === heldThen && !this.crew.quiet) continue;
+      this.#blocked.delete(loop);
+      queueMicrotask(loop.wake);
+    }
   }
 
   emptied(loop: QueueLoop): void {
@@ -305,14 +322,18 @@ class BoundedRun implements RunLimiter {
     return this.requests + requests <= this.#limits.maxRequests;
   }
 
-  #spending(loop: QueueLoop): Spending {
+  #held(): number {
     let held = 0;
-    for (const one of this.crew.loops) held += one.held;
+    for (const loop of this.crew.loops) held += loop.held;
+    return held;
+  }
+
+  #spending(loop: QueueLoop): Spending {
     return {
       elapsedMs: this.#platform.now() - this.#startedAt,
       requests: this.requests,
       jobs: this.#jobs,
-      held,
+      held: this.#held(),
       slots: loop.slots,
       averageMs: loop.asking.averageMs,
       roundTripMs: loop.asking.roundTripMs,
