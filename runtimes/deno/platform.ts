@@ -5,6 +5,7 @@
  */
 import type { Platform } from "../../src/platform.ts";
 import { processPlatform } from "../process_platform.ts";
+import { DenoWebSocket } from "./websocket.ts";
 
 /**
  * Makes the Platform for a Deno process. Needs no permission but that of what is done with it (`fetch` needs `--allow-net`).
@@ -17,6 +18,6 @@ export function denoPlatform(): Platform {
     name: "deno",
     // Deno's fetch opens as many as it is asked for.
     connections: Number.POSITIVE_INFINITY,
-    openWebSocket: (url) => new WebSocket(url),
+    openWebSocket: (url) => new DenoWebSocket(url) as unknown as WebSocket,
   });
 }

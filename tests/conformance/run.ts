@@ -20,10 +20,10 @@ const CASE_TIMEOUT_MS = 30_000;
 /**
  * Registers every case that applies to the adapter, one test that its broker declares just the capabilities which the
  * harness does not list as lacking, and one that exactly `expected` cases ran. So a capability gone missing, or a case
- * that was skipped, fails.
+ * that was skipped, fails. `through` tells several ways of reaching the same adapter's engine apart.
  */
-export function conformance(harness: Harness, expected: number): void {
-  describe(`conformance: ${harness.name}`, () => {
+export function conformance(harness: Harness, expected: number, through?: string): void {
+  describe(`conformance: ${harness.name}${through === undefined ? "" : ` through ${through}`}`, () => {
     let engine: EngineUnderTest | undefined;
     let ran = 0;
 
