@@ -48,11 +48,10 @@ export function encodeBody(codec: Codec, value: unknown): RawBody {
       let text: string | undefined;
       try {
         text = JSON.stringify(value);
-      } catch (cause) {
-        // The engine's own message can quote keys of the value; the kind of fault is enough.
+      } catch {
+        // The engine's own message can quote keys of the value, and a toJSON's anything: neither is passed on.
         throw new TypeError(
           "Cannot enqueue a body: it has no JSON form (a cycle or a BigInt); enqueue plain data",
-          { cause },
         );
       }
       if (text === undefined) {

@@ -73,6 +73,7 @@ export class Producer {
    * @throws {TypeError} when the body does not fit the queue or an option cannot be used.
    * @throws {RangeError} when the body is larger than the broker takes.
    * @throws {EnqueueError} when the broker did not take it, or did not answer.
+   * @throws {BrokerError} when the queue could not be opened, or the broker refuses us: nothing was enqueued.
    */
   async enqueue<Body>(
     queue: QueueDefinition<Body>,
@@ -95,7 +96,8 @@ export class Producer {
     const raw: NewJob[] = [];
     for (const [index, job] of jobs.entries()) {
       const body = encodeBody(queue.codec, job.body);
-      await assertFits(queue, job.body, index);
+      // What the worker will see is checked: a Date, say, is a text by then.
+      if (queue.schema !== undefined) await assertFits(queue, decodeBody(queue.codec, body), index);
       raw.push(this.#newJob(queue.name, body, job, index));
     }
     return this.#send(queue, raw);
@@ -156,6 +158,9 @@ export class Producer {
     }
     if (!PRIORITIES.has(priority))
       refuse(queue, index, "priority", `a ${typeof priority}`, 'use "high", "normal" or "low"');
+    if (typeof headers !== "object" || headers === null) {
+      refuse(queue, index, "headers", headers === null ? "null" : `a ${typeof headers}`, "give an object");
+    }
     for (const [name, value] of Object.entries(headers)) {
       if (!isHeaderName(name))
         refuse(queue, index, "headers", "faulty in a name", 'use lower-case letters, digits, "_" and "-"');
@@ -172,7 +177,7 @@ export class Producer {
     return {
       id: id ?? this.#deps.platform.randomId(),
       body,
-      headers,
+      headers: { ...headers },
       priority,
       delayMs,
       dedupe: id !== undefined,
@@ -197,7 +202,7 @@ export class Producer {
       try {
         done.push(...(await this.#enqueueChunk(queue, chunk)));
       } catch (thrown) {
-        if (thrown instanceof BrokerRefusedError) throw thrown;
+        if (thrown instanceof BrokerRefusedError && done.length === 0) throw thrown;
         const error = asError(thrown);
         throw new EnqueueError(
           `Cannot enqueue to ${queue.name}: ${error.message} (${done.length} of ${jobs.length} jobs were accepted; whether the next ${chunk.length} were is not known)`,
