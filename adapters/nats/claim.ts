@@ -1,0 +1,319 @@
+/**
+ * Claims: one pull request where only the primary lane has jobs, a few more where there are priorities, jobs given back, or jobs come due.
+ *
+ * @module
+ */
+import type { Msg } from "nats.ws";
+import type { ClaimReply, ClaimRequest } from "../../src/broker.ts";
+import { BrokerError } from "../../src/errors.ts";
+import type { Core } from "./core.ts";
+import { holdAll, type Raw } from "./deliveries.ts";
+import type { PerLevel } from "./fairness.ts";
+import type { Lane } from "./lane.ts";
+import { Lease } from "./leases.ts";
+import { moveDue } from "./move_due.ts";
+import { LEVELS, type Level } from "./names.ts";
+import type { Provisioning } from "./provisioning.ts";
+import type { Session } from "./session.ts";
+import { type Settling, WPI } from "./settling.ts";
+
+const NO_MORE: ClaimReply = Object.freeze({ deliveries: Object.freeze([]) as readonly [] });
+
+/** The longest gap between looks at a lane whose jobs others hold, as a share of the lease. */
+const PROBE_SHARE = 1 / 4;
+/** A claim waits at most this share of the lease: whoever counts the lease from the sending of the claim must not find it nearly over. */
+const WAIT_SHARE = 1 / 4;
+
+/** What one claim has found so far. */
+interface Finding {
+  readonly raws: Raw[];
+  /** When the requests that brought the deliveries were sent. */
+  sentAt: number;
+}
+
+export class Claiming {
+  readonly #core: Core;
+  readonly #provisioning: Provisioning;
+  readonly #settling: Settling;
+  readonly #underWay = new Map<string, Promise<ClaimReply>>();
+  /** What came for claims that had failed by then: kept a while for the claim's copy. */
+  readonly #late = new Map<string, { raws: Raw[]; timer: ReturnType<typeof setTimeout> | undefined }>();
+
+  constructor(core: Core, provisioning: Provisioning, settling: Settling) {
+    this.#core = core;
+    this.#provisioning = provisioning;
+    this.#settling = settling;
+    core.stray = (lane, message) => this.#giveBack([{ lane, message, reply: message.reply ?? "" }]);
+  }
+
+  claim(request: ClaimRequest, timeoutMs: number): Promise<ClaimReply> {
+    const known = this.#underWay.get(request.leaseId);
+    if (known !== undefined) return known;
+    const claiming = this.#claim(request, timeoutMs).finally(() => {
+      this.#underWay.delete(request.leaseId);
+    });
+    this.#underWay.set(request.leaseId, claiming);
+    return claiming;
+  }
+
+  /** Ends leases whatever came under them; their jobs go back uncharged. */
+  async abandon(leaseIds: readonly string[], timeoutMs: number): Promise<void> {
+    const core = this.#core;
+    const now = core.now();
+    const leases: Lease[] = [];
+    for (const id of leaseIds) {
+      const lease = core.leases.get(id, now);
+      if (lease !== undefined) leases.push(lease);
+      else core.leases.bar(id, now);
+      const late = this.#takeLate(id);
+      if (late.length > 0) this.#giveBack(late);
+    }
+    if (leases.length === 0) return;
+    const open = leases.flatMap((lease) => lease.openSlots());
+    await this.#settling.release(open, "abandon", timeoutMs);
+    for (const lease of leases) core.leases.end(lease, core.now());
+  }
+
+  /** Ends every timer. */
+  close(): void {
+    for (const { timer } of this.#late.values()) clearTimeout(timer);
+    this.#late.clear();
+  }
+
+  async #claim(request: ClaimRequest, timeoutMs: number): Promise<ClaimReply> {
+    const core = this.#core;
+    const { leaseId } = request;
+    const held = core.leases.get(leaseId, core.now());
+    if (held !== undefined) return this.#again(held, timeoutMs);
+    if (core.leases.isOver(leaseId, core.now())) return NO_MORE;
+    const finding: Finding = { raws: this.#takeLate(leaseId), sentAt: core.now() };
+    if (finding.raws.length === 0) {
+      try {
+        await this.#gather(request, timeoutMs, finding);
+      } catch (error) {
+        // What has come is good, whatever became of the rest.
+        if (finding.raws.length === 0) throw error;
+      }
+    }
+    return this.#hold(leaseId, request.max, finding);
+  }
+
+  /** The claim of a lease that is held: the same deliveries, renewed. */
+  async #again(lease: Lease, timeoutMs: number): Promise<ClaimReply> {
+    const core = this.#core;
+    const session = await core.link.session("claim", timeoutMs);
+    const sentAt = core.now();
+    for (const held of lease.openSlots()) session.publish(held.reply, WPI);
+    await session.flush("claim", timeoutMs);
+    lease.deadline = sentAt + core.leaseMs;
+    return { deliveries: lease.openSlots().map((held) => held.delivery) };
+  }
+
+  #hold(leaseId: string, max: number, { raws, sentAt }: Finding): ClaimReply {
+    const core = this.#core;
+    const now = core.now();
+    // It was abandoned, or the queue was paused, while the answer was on its way.
+    if (core.leases.isOver(leaseId, now) || core.paused) {
+      if (raws.length > 0) this.#giveBack(raws);
+      core.leases.bar(leaseId, now);
+      return NO_MORE;
+    }
+    const lease = new Lease(leaseId, sentAt + core.leaseMs);
+    holdAll(raws, lease, core.leases, now);
+    if (lease.open > 0) core.leases.add(lease, now);
+    else core.leases.bar(leaseId, now);
+    const deliveries = lease.slots.map((held) => held.delivery);
+    return deliveries.length < max ? { deliveries, nextDueMs: this.#nextDueMs(now) } : { deliveries };
+  }
+
+  #nextDueMs(now: number): number | undefined {
+    const { later, clock, paused } = this.#core;
+    if (paused || later.nextDueAt === Number.POSITIVE_INFINITY || clock.isStale(now)) return undefined;
+    return Math.max(0, Math.ceil(clock.surelyAt(later.nextDueAt) - now));
+  }
+
+  /** Collects up to `max` messages: what is there at once, or the first that come. */
+  async #gather(request: ClaimRequest, timeoutMs: number, finding: Finding): Promise<void> {
+    const core = this.#core;
+    const { max, signal, leaseId } = request;
+    const waitUntil = core.now() + Math.min(request.waitMs, core.leaseMs * WAIT_SHARE);
+    const failAt = waitUntil + timeoutMs;
+    for (let first = true; first || core.now() < waitUntil; first = false) {
+      if (signal?.aborted === true) return;
+      const session = await core.link.session("claim", failAt - core.now(), signal);
+      await core.attach(session, timeoutMs);
+      if (core.paused) {
+        await this.#pausedUntil(waitUntil, signal);
+        continue;
+      }
+      if (core.lanes.nextProbeAt <= core.now()) await core.probe(session, timeoutMs);
+      while (await moveDue(core, session, timeoutMs)) {
+        await this.#round(session, max, 0, failAt, request, finding);
+        if (finding.raws.length > 0) return;
+      }
+      const wakeAt = Math.min(waitUntil, core.lanes.nextProbeAt, core.clock.surelyAt(core.later.nextDueAt));
+      const waitMs = Math.max(0, wakeAt - core.now());
+      await this.#round(session, max, waitMs, failAt, request, finding);
+      if (finding.raws.length > 0 || core.leases.isOver(leaseId, core.now())) return;
+    }
+  }
+
+  /** One look at all lanes that may have something, or a wait for the primary. */
+  async #round(
+    session: Session,
+    max: number,
+    waitMs: number,
+    failAt: number,
+    request: ClaimRequest,
+    finding: Finding,
+  ): Promise<void> {
+    const { lanes, fairness } = this.#core;
+    finding.sentAt = this.#core.now();
+    const pull = (lane: Lane, batch: number, wait: number) =>
+      this.#pull(session, lane, batch, wait, failAt, request, finding);
+    if (lanes.onlyPrimary) {
+      const got = await pull(lanes.primary, max, waitMs);
+      // News of another lane may have come with the answer: what is there goes along.
+      if (got === max || got === 0 || lanes.onlyPrimary) {
+        if (got > 0) fairness.gave([0, got, 0], [false, true, false]);
+        return;
+      }
+      max -= got;
+    }
+    const of = LEVELS.map((level) => lanes.ofLevel(level));
+    const mayHave = () =>
+      of.map((some) => some.some((lane) => lane.ready || lane === lanes.primary)) as PerLevel<boolean>;
+    const quota = fairness.allot(max, mayHave());
+    const counts: PerLevel<number> = [0, 0, 0];
+    const short: PerLevel<boolean> = [false, false, false];
+    const pullLevel = async (level: Level, batch: number): Promise<void> => {
+      let left = batch;
+      for (const lane of of[level] as Lane[]) {
+        if (left === 0) break;
+        if (lane.ready || lane === lanes.primary) left -= await pull(lane, left, 0);
+      }
+      counts[level] += batch - left;
+      if (left > 0) short[level] = true;
+    };
+    await Promise.all(LEVELS.map((level) => (quota[level] > 0 ? pullLevel(level, quota[level]) : undefined)));
+    let left = max - counts[0] - counts[1] - counts[2];
+    for (const level of LEVELS) {
+      if (left === 0) break;
+      const before = counts[level];
+      if (!short[level] && mayHave()[level]) await pullLevel(level, left);
+      left -= counts[level] - before;
+    }
+    fairness.gave(counts, short.map((isShort) => !isShort) as PerLevel<boolean>);
+  }
+
+  /** Pulls from one lane. Answers how many came. */
+  async #pull(
+    session: Session,
+    lane: Lane,
+    batch: number,
+    waitMs: number,
+    failAt: number,
+    request: ClaimRequest,
+    finding: Finding,
+  ): Promise<number> {
+    const core = this.#core;
+    await this.#provisioning.ensureConsumer(session, lane, Math.max(1, failAt - core.now()));
+    const line = core.line(session, lane);
+    let got = 0;
+    let givenUp = false;
+    const take = (message: Msg) => {
+      const raw: Raw = { lane, message, reply: message.reply ?? "" };
+      if (givenUp) return this.#cameLate(request.leaseId, raw);
+      got += 1;
+      finding.raws.push(raw);
+    };
+    let timedOut = false;
+    const stop = () => line.retire();
+    const isNews = () =>
+      core.paused ||
+      !core.lanes.onlyPrimary ||
+      this.#isDue() ||
+      core.leases.isOver(request.leaseId, core.now());
+    const unlisten = waitMs > 0 ? core.listen(() => isNews() && stop()) : undefined;
+    if (waitMs > 0) request.signal?.addEventListener("abort", stop);
+    const timer = setTimeout(
+      () => {
+        timedOut = true;
+        line.giveUp();
+      },
+      Math.max(1, failAt - core.now()),
+    );
+    try {
+      // News may have come while the consumer was looked at.
+      const end = await line.pull(batch, waitMs > 0 && isNews() ? 0 : waitMs, take);
+      if (end === "short" || end === "retired")
+        lane.ranShort(core.now(), Math.max(250, core.leaseMs * PROBE_SHARE));
+      if (end === "retired" && lane !== core.lanes.primary) lane.stir();
+      if (timedOut && got === 0) {
+        lane.seenOver = undefined;
+        throw new BrokerError(
+          "nats",
+          "claim",
+          `Cannot claim: ${session.origin} did not answer in time; does the consumer ${lane.consumer} of ${lane.stream} still exist?`,
+        );
+      }
+      return got;
+    } finally {
+      givenUp = true;
+      clearTimeout(timer);
+      unlisten?.();
+      request.signal?.removeEventListener("abort", stop);
+      core.putBack(line);
+    }
+  }
+
+  #isDue(): boolean {
+    const { clock, later } = this.#core;
+    return clock.surelyAt(later.nextDueAt) <= this.#core.now();
+  }
+
+  /** Resolves when the queue is resumed, the wait is over, or it was ended. */
+  #pausedUntil(until: number, signal: AbortSignal | undefined): Promise<void> {
+    const core = this.#core;
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        unlisten();
+        signal?.removeEventListener("abort", done);
+        resolve();
+      };
+      const timer = setTimeout(done, Math.max(0, until - core.now()));
+      const unlisten = core.listen(() => {
+        if (!core.paused) done();
+      });
+      signal?.addEventListener("abort", done);
+    });
+  }
+
+  /** A message for a claim that has failed by now: its copy may be on its way; if none comes, the message goes back. */
+  #cameLate(leaseId: string, raw: Raw): void {
+    const core = this.#core;
+    if (core.leases.isOver(leaseId, core.now())) return this.#giveBack([raw]);
+    const late = this.#late.get(leaseId) ?? { raws: [], timer: undefined };
+    this.#late.set(leaseId, late);
+    late.raws.push(raw);
+    late.timer ??= setTimeout(() => this.#giveBack(this.#takeLate(leaseId)), core.leaseMs * WAIT_SHARE);
+  }
+
+  #takeLate(leaseId: string): Raw[] {
+    const late = this.#late.get(leaseId);
+    if (late === undefined) return [];
+    clearTimeout(late.timer);
+    this.#late.delete(leaseId);
+    return late.raws;
+  }
+
+  /** Gives messages back at once, under a lease of their own. If that fails they come back when the server's wait for them ends. */
+  #giveBack(raws: readonly Raw[]): void {
+    const core = this.#core;
+    const now = core.now();
+    const lease = new Lease("", now + core.leaseMs);
+    holdAll(raws, lease, core.leases, now);
+    this.#settling.releaseLater(lease.openSlots());
+  }
+}

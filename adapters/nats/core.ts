@@ -1,0 +1,213 @@
+/**
+ * One queue over one connection: what all its handles share, and how it learns of news.
+ *
+ * @module
+ */
+import type { Msg } from "nats.ws";
+import { BrokerError } from "../../src/errors.ts";
+import { Remembered } from "../remembered.ts";
+import { Api } from "./api.ts";
+import { ServerClock } from "./clock.ts";
+import { EncodedHeaders, H } from "./envelope.ts";
+import { Fairness } from "./fairness.ts";
+import { type Lane, Lanes } from "./lane.ts";
+import { LaterIndex } from "./later.ts";
+import { Leases } from "./leases.ts";
+import { Line } from "./line.ts";
+import type { Link } from "./link.ts";
+import { CLOCK_TAIL, namesOf, PAUSED_TAIL, type QueueNames } from "./names.ts";
+import type { NatsSource, ResolvedNatsOptions } from "./options.ts";
+import type { Session } from "./session.ts";
+
+export class Core {
+  readonly name: string;
+  readonly names: QueueNames;
+  readonly options: ResolvedNatsOptions;
+  readonly link: Link;
+  readonly source: NatsSource | undefined;
+  readonly lanes: Lanes;
+  readonly leases = new Leases();
+  readonly fairness = new Fairness();
+  readonly later = new LaterIndex();
+  readonly clock = new ServerClock();
+  /** Enqueues of the last while, with what they were answered. */
+  readonly requests = new Remembered<readonly boolean[]>(1);
+  /** The lease that claims are really given, in milliseconds. */
+  leaseMs = 30_000;
+  maxInFlight = Number.POSITIVE_INFINITY;
+  maxBodyBytes = 1_000_000;
+  paused = false;
+  #session: Session | undefined;
+  #attaching: Promise<void> | undefined;
+  readonly #listeners = new Set<() => void>();
+  readonly #lines = new Set<Line>();
+  #lineSerial = 0;
+  /** Given messages that came for a claim that was given up. Set by whoever claims. */
+  stray: (lane: Lane, message: Msg) => void = () => {};
+
+  constructor(name: string, link: Link, options: ResolvedNatsOptions) {
+    this.name = name;
+    this.options = options;
+    this.link = link;
+    this.names = namesOf(options.prefix, name);
+    this.source = options.sources[name];
+    this.lanes = new Lanes(this.names, this.source);
+  }
+
+  now(): number {
+    return this.options.now();
+  }
+
+  /** Told when something changed that a waiting claim should look at. Answers a function that ends it. */
+  listen(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** A line for a lane's next pull. */
+  line(session: Session, lane: Lane): Line {
+    for (let line = lane.idle.pop(); line !== undefined; line = lane.idle.pop()) {
+      if (line.session === session && line.isIdle) return line;
+    }
+    this.#lineSerial += 1;
+    const name = `${this.name}-${this.#lineSerial}`;
+    const line = new Line(session, lane, name, (of, message) => this.stray(of, message));
+    this.#lines.add(line);
+    return line;
+  }
+
+  /** A line's pull has ended; it is kept for the next, unless it was retired. */
+  putBack(line: Line): void {
+    if (line.isIdle) line.lane.idle.push(line);
+    else this.#lines.delete(line);
+  }
+
+  /**
+   * Makes sure that this connection hears of news and knows how things stand: which lanes have jobs, which jobs are delayed, whether the queue is
+   * paused. Asks only once a connection.
+   */
+  attach(session: Session, timeoutMs: number): Promise<void> {
+    if (this.#session === session) return this.#attaching ?? Promise.resolve();
+    this.#session = session;
+    const attaching = this.#attach(session, timeoutMs).finally(() => {
+      if (this.#attaching === attaching) this.#attaching = undefined;
+    });
+    this.#attaching = attaching;
+    attaching.catch(() => {
+      if (this.#session === session) this.#session = undefined;
+    });
+    return attaching;
+  }
+
+  async #attach(session: Session, timeoutMs: number): Promise<void> {
+    for (const line of this.#lines) line.broke();
+    this.#lines.clear();
+    this.lanes.forget();
+    this.later.clear();
+    const { names } = this;
+    void session.down.then(() => {
+      for (const line of this.#lines) if (line.session === session) line.broke();
+      this.#news();
+    });
+    session.subscribe(`${names.news}.>`, (message) => this.#heard(message.subject));
+    session.subscribe(names.subject + PAUSED_TAIL, (message) => this.#setPaused(message.string()));
+    if (this.source !== undefined) {
+      // Then the primary lane is the source's, and nothing else tells of jobs in the normal one.
+      session.subscribe(names.subject, () => this.#stir(names.subject));
+    }
+    await session.flush("claim", timeoutMs);
+    const api = new Api(session, "claim", timeoutMs);
+    const [paused] = await api.get(names.jobs, [{ last_by_subj: names.subject + PAUSED_TAIL }]);
+    this.#setPaused(paused === undefined ? "0" : new TextDecoder().decode(paused.data));
+    const subjects = await this.#subjects(api);
+    for (const subject of subjects.keys()) this.later.add(subject);
+    this.#count(subjects);
+  }
+
+  /** Looks again at lanes that may hold jobs of others, if it is time to. */
+  async probe(session: Session, timeoutMs: number): Promise<void> {
+    if (this.now() < this.lanes.nextProbeAt) return;
+    const api = new Api(session, "claim", timeoutMs);
+    const { names } = this;
+    // Delayed jobs are below one more level, so they are not listed by the first of these.
+    const lists = await Promise.all([
+      api.subjects(names.jobs, `${names.subject}.*`),
+      api.subjects(names.jobs, `${names.subject}.returned.*`),
+      this.source === undefined ? undefined : api.subjects(names.jobs, names.subject),
+    ]);
+    this.#count(new Map(lists.flatMap((list) => [...(list ?? [])])));
+  }
+
+  /**
+   * Makes sure that the server's clock is known.
+   *
+   * @throws {BrokerError}
+   */
+  async readClock(session: Session, verb: string, timeoutMs: number): Promise<void> {
+    if (!this.clock.isStale(this.now())) return;
+    const subject = this.names.subject + CLOCK_TAIL;
+    const api = new Api(session, verb, timeoutMs);
+    const sentAt = this.now();
+    const headers = new EncodedHeaders([[H.rollup, "sub"]]);
+    await session.ask(verb, timeoutMs, { subject, payload: "", headers });
+    const [stored] = await api.get(this.names.jobs, [{ last_by_subj: subject }]);
+    if (stored === undefined) {
+      throw new BrokerError(
+        "nats",
+        verb,
+        `Cannot ${verb}: the stream ${this.names.jobs} did not keep a message; is it gone?`,
+      );
+    }
+    // Ours, or somebody's newer one: either was stored between these two moments.
+    this.clock.read(sentAt, this.now(), stored.storedAt);
+  }
+
+  #subjects(api: Api): Promise<Map<string, number>> {
+    const { names } = this;
+    if (this.source === undefined) return api.subjects(names.jobs, `${names.subject}.>`);
+    return Promise.all([
+      api.subjects(names.jobs, `${names.subject}.>`),
+      api.subjects(names.jobs, names.subject),
+    ]).then((lists) => new Map(lists.flatMap((list) => [...list])));
+  }
+
+  #count(subjects: ReadonlyMap<string, number>): void {
+    for (const lane of this.lanes.all) {
+      if (lane !== this.lanes.primary && lane.kind !== "source")
+        lane.counted(subjects.get(lane.subject) ?? 0);
+    }
+  }
+
+  /** The server tells of a message below the queue's subject. */
+  #heard(subject: string): void {
+    const own = this.names.subject + subject.slice(this.names.news.length);
+    if (own.startsWith(`${this.names.subject}.later.`)) {
+      this.later.add(own);
+      this.#news();
+    } else this.#stir(own);
+  }
+
+  #stir(subject: string): void {
+    const lane = this.lanes.bySubject(subject);
+    if (lane === undefined) return;
+    lane.stir();
+    this.#news();
+  }
+
+  /** What we stored ourselves need not be told to us. */
+  stored(subject: string): void {
+    if (this.#session === undefined) return;
+    if (subject.startsWith(`${this.names.subject}.later.`)) this.later.add(subject);
+    else this.lanes.bySubject(subject)?.stir();
+    this.#news();
+  }
+
+  #setPaused(text: string): void {
+    this.paused = text === "1";
+    this.#news();
+  }
+
+  #news(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
+}

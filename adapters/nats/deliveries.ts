@@ -1,0 +1,100 @@
+/**
+ * From JetStream's messages to deliveries of the port.
+ *
+ * @module
+ */
+import type { Msg } from "nats.ws";
+import { msOf, parseAckSubject } from "./ack_subject.ts";
+import { readEnvelope } from "./envelope.ts";
+import type { Lane } from "./lane.ts";
+import type { Held, Lease, Leases } from "./leases.ts";
+import { priorityOf } from "./names.ts";
+
+/** A message that came for a claim, before it is put under a lease. Its reply is read at once: the library reads it lazily. */
+export interface Raw {
+  readonly lane: Lane;
+  readonly message: Msg;
+  readonly reply: string;
+}
+
+/** Puts messages under a lease, in the order in which they are to be handed out. */
+export function holdAll(raws: readonly Raw[], lease: Lease, leases: Leases, now: number): void {
+  const found: Unplaced[] = [];
+  for (const raw of raws) {
+    const one = read(raw, leases, now);
+    if (one !== undefined) found.push(one);
+  }
+  if (!inOrder(found)) found.sort(before);
+  for (const one of found) hold(one, lease);
+}
+
+interface Unplaced {
+  readonly raw: Raw;
+  readonly info: NonNullable<ReturnType<typeof parseAckSubject>>;
+  readonly envelope: ReturnType<typeof readEnvelope>;
+  readonly place: string;
+}
+
+function read(raw: Raw, leases: Leases, now: number): Unplaced | undefined {
+  const info = parseAckSubject(raw.reply);
+  if (info === undefined) return undefined;
+  const { lane } = raw;
+  const known = lane.held.get(info.streamSequence);
+  if (known !== undefined) {
+    if (now < known.lease.deadline) {
+      // The server forgot that we have it (it crashed). It is being worked on, so this hand-out takes the place of the first.
+      known.reply = raw.reply;
+      return undefined;
+    }
+    leases.end(known.lease, now);
+  }
+  const envelope = readEnvelope(raw.message.headers);
+  const place = envelope.place ?? placeOf(info.storedNs, info.streamSequence);
+  return { raw, info, envelope, place };
+}
+
+/** When a message was stored and its sequence, so that places compare as texts. */
+function placeOf(storedNs: string, sequence: number): string {
+  return `${storedNs}.${String(sequence).padStart(16, "0")}`;
+}
+
+/** High levels first, within a level by place. */
+function before(a: Unplaced, b: Unplaced): number {
+  return a.raw.lane.level - b.raw.lane.level || (a.place < b.place ? -1 : a.place > b.place ? 1 : 0);
+}
+
+function inOrder(found: readonly Unplaced[]): boolean {
+  for (let at = 1; at < found.length; at++) {
+    if (before(found[at - 1] as Unplaced, found[at] as Unplaced) > 0) return false;
+  }
+  return true;
+}
+
+function hold({ raw, info, envelope, place }: Unplaced, lease: Lease): void {
+  const { lane, message, reply } = raw;
+  const body = message.data;
+  const held: Held = {
+    lane,
+    sequence: info.streamSequence,
+    place,
+    name: `${info.stream}:${info.streamSequence}:${info.delivered}`,
+    delivery: {
+      id: envelope.id ?? `${lane.kind === "source" ? info.stream : "seq"}:${info.streamSequence}`,
+      leaseId: lease.id,
+      token: String(lease.slots.length),
+      attempt: envelope.attemptsBefore + info.delivered,
+      suspect: envelope.suspect || info.delivered > 1,
+      enqueuedAt: envelope.enqueuedAt ?? msOf(info.storedNs),
+      headers: envelope.headers,
+      body: body.slice(),
+      priority: priorityOf(lane.level),
+    },
+    body,
+    lease,
+    reply,
+    open: true,
+  };
+  lease.slots.push(held);
+  lease.open += 1;
+  lane.held.set(held.sequence, held);
+}

@@ -1,0 +1,126 @@
+/**
+ * The leases of one connection. JetStream knows none: each delivery has a deadline of its own at the server, and whoever has its reply subject may
+ * settle it. So leases live here, with deadlines that are never later than the server's, and only the connection that claimed knows them.
+ *
+ * @module
+ */
+import type { Delivery } from "../../src/broker.ts";
+import { Remembered } from "../remembered.ts";
+import type { Lane } from "./lane.ts";
+
+/** How long the end of a lease is remembered, in milliseconds. */
+const REMEMBER_MS = 60_000;
+
+/** One delivery of ours. */
+export interface Held {
+  readonly lane: Lane;
+  readonly sequence: number;
+  /** The sequence's own place in time, for putting it back there. */
+  readonly place: string;
+  /** Names this hand-out for all time: a copy made of it is made once. */
+  readonly name: string;
+  readonly delivery: Delivery;
+  /** The body as it came; the delivery's is a copy that its receiver may spoil. */
+  readonly body: Uint8Array;
+  readonly lease: Lease;
+  /** Where acks go. A delivery that the server forgot and handed to us once more has another. */
+  reply: string;
+  open: boolean;
+}
+
+export class Lease {
+  readonly id: string;
+  readonly slots: Held[] = [];
+  open = 0;
+  /** On the broker's monotonic clock, in milliseconds. */
+  deadline: number;
+  constructor(id: string, deadline: number) {
+    this.id = id;
+    this.deadline = deadline;
+  }
+
+  openSlots(): Held[] {
+    return this.slots.filter((held) => held.open);
+  }
+}
+
+/** Of an ended lease, which slots were lost; `all` of one under which nothing was held. */
+type Ended = ReadonlySet<string> | "all";
+
+const NONE_LOST: Ended = new Set();
+
+export class Leases {
+  readonly #live = new Map<string, Lease>();
+  readonly #ended = new Remembered<Ended>(REMEMBER_MS);
+  #sweptAt = 0;
+
+  /** A lease that is held. One whose deadline has passed ends here. */
+  get(id: string, now: number): Lease | undefined {
+    const lease = this.#live.get(id);
+    if (lease === undefined || now < lease.deadline) return lease;
+    this.end(lease, now);
+    return undefined;
+  }
+
+  /** Whether a lease of this id is over. */
+  isOver(id: string, now: number): boolean {
+    return this.#ended.get(id, now) !== undefined;
+  }
+
+  /** Adds a lease; its slots may be filled until it is returned to the caller. */
+  add(lease: Lease, now: number): void {
+    this.#sweep(now);
+    this.#live.set(lease.id, lease);
+  }
+
+  /** What is known of a delivery: it is held, or its verdict took effect, or it was lost. */
+  find(leaseId: string, token: string, now: number): Held | "done" | "lost" {
+    const lease = this.get(leaseId, now);
+    if (lease === undefined) {
+      const lost = this.#ended.get(leaseId, now);
+      return lost === undefined || lost === "all" || lost.has(token) ? "lost" : "done";
+    }
+    const held = lease.slots[Number(token)];
+    if (held === undefined) return "lost";
+    return held.open ? held : "done";
+  }
+
+  /** A verdict took effect. */
+  settled(held: Held, now: number): void {
+    if (!held.open) return;
+    close(held);
+    if (held.lease.open > 0 || !this.#live.delete(held.lease.id)) return;
+    this.#ended.set(held.lease.id, NONE_LOST, now);
+  }
+
+  /** Ends a lease as it stands: what is open is lost. */
+  end(lease: Lease, now: number): void {
+    if (!this.#live.delete(lease.id)) return;
+    const lost = new Set<string>();
+    for (const held of lease.openSlots()) {
+      lost.add(held.delivery.token);
+      close(held);
+      // The server gives it out again, and nobody tells of that.
+      held.lane.stir();
+    }
+    this.#ended.set(lease.id, lost, now);
+  }
+
+  /** Marks an id as used up: a late copy of its claim takes nothing. */
+  bar(id: string, now: number): void {
+    if (this.#ended.get(id, now) === undefined) this.#ended.set(id, "all", now);
+  }
+
+  /** Leases that nobody asked about again. */
+  #sweep(now: number): void {
+    if (now - this.#sweptAt < 1000) return;
+    this.#sweptAt = now;
+    for (const lease of [...this.#live.values()]) if (now >= lease.deadline) this.end(lease, now);
+  }
+}
+
+function close(held: Held): void {
+  held.open = false;
+  held.lease.open -= 1;
+  if (held.lane.held.get(held.sequence) === held) held.lane.held.delete(held.sequence);
+}

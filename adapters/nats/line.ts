@@ -1,0 +1,138 @@
+/**
+ * A permanent inbox for pull requests on one consumer: one pull at a time, ended by its last message or by a status.
+ *
+ * The server names the pull in its statuses only; a message carries the subject it was published to. So a line never has two pulls on the way, and one
+ * whose pull was given up is not used again.
+ *
+ * @module
+ */
+import type { Msg, Subscription } from "nats.ws";
+import { BrokerError } from "../../src/errors.ts";
+import type { Lane } from "./lane.ts";
+import type { Session } from "./session.ts";
+
+/** How a pull ended. `short`: fewer came than were asked for, no more are there. */
+export type PullEnd = "full" | "short" | "retired";
+
+interface Pull {
+  readonly token: string;
+  readonly batch: number;
+  readonly take: (message: Msg) => void;
+  readonly resolve: (end: PullEnd) => void;
+  readonly reject: (error: Error) => void;
+  got: number;
+  /** Whether whoever asked has been answered; what comes now comes late. */
+  over: boolean;
+}
+
+/** How long a given-up pull's messages are waited for, in milliseconds; a connection that is dead is found so earlier. */
+const LATE_MS = 30_000;
+
+export class Line {
+  readonly session: Session;
+  readonly lane: Lane;
+  readonly #inbox: string;
+  readonly #subscription: Subscription;
+  readonly #stray: (lane: Lane, message: Msg) => void;
+  #pull: Pull | undefined;
+  #serial = 0;
+  #retiring: Promise<void> | undefined;
+
+  /** @param stray is given messages that come while no pull is on the way. */
+  constructor(session: Session, lane: Lane, name: string, stray: (lane: Lane, message: Msg) => void) {
+    this.session = session;
+    this.lane = lane;
+    this.#inbox = `${session.inbox}.p.${name}`;
+    this.#stray = stray;
+    this.#subscription = session.subscribe(`${this.#inbox}.*`, (message) => this.#received(message));
+  }
+
+  /** Whether it may be used for another pull. */
+  get isIdle(): boolean {
+    return this.#pull === undefined && this.#retiring === undefined && this.session.isUp;
+  }
+
+  /**
+   * Asks for up to `batch` messages. What is there comes at once; when there is nothing, the first is waited for up to `waitMs`.
+   *
+   * @param take is given each message as it comes.
+   * @throws {BrokerError} when the connection dies, or the server ends the pull with an error.
+   */
+  pull(batch: number, waitMs: number, take: (message: Msg) => void): Promise<PullEnd> {
+    this.#serial += 1;
+    const token = this.#serial.toString(36);
+    return new Promise<PullEnd>((resolve, reject) => {
+      this.#pull = { token, batch, take, resolve, reject, got: 0, over: false };
+      // `no_wait` ends the pull with what is there; with `expires` it waits for a first message before.
+      const expires = waitMs >= 1 ? `,"expires":${Math.floor(waitMs) * 1_000_000}` : "";
+      this.session.publish(
+        `$JS.API.CONSUMER.MSG.NEXT.${this.lane.stream}.${this.lane.consumer}`,
+        `{"batch":${batch},"no_wait":true${expires}}`,
+        `${this.#inbox}.${token}`,
+      );
+    });
+  }
+
+  /** Ends the pull on the way, and the line with it: the server forgets the pull, and it is answered once all that was sent for it is here. */
+  retire(): void {
+    this.#retiring ??= this.#retire();
+  }
+
+  /** Ends the pull on the way as {@linkcode Line.retire} does, but answers it at once: what comes still is given to it late. */
+  giveUp(): void {
+    this.retire();
+    const pull = this.#pull;
+    if (pull === undefined || pull.over) return;
+    pull.over = true;
+    pull.resolve("retired");
+  }
+
+  /** The connection is over. */
+  broke(): void {
+    const pull = this.#pull;
+    this.#pull = undefined;
+    pull?.reject(
+      new BrokerError("nats", "claim", `Cannot claim: the connection to ${this.session.origin} was lost`),
+    );
+  }
+
+  /** Never rejects. */
+  async #retire(): Promise<void> {
+    // The subscription ends at the server; here it goes on until the server has answered, so nothing on its way is lost.
+    const drained = this.#subscription.drain().catch(() => {});
+    await this.session.flush("claim", LATE_MS).then(
+      () => drained,
+      () => {},
+    );
+    this.#end("retired");
+  }
+
+  #received(message: Msg): void {
+    const pull = this.#pull;
+    if (message.reply !== "") {
+      if (pull === undefined) return this.#stray(this.lane, message);
+      pull.got += 1;
+      pull.take(message);
+      if (pull.got >= pull.batch) this.#end("full");
+      return;
+    }
+    // A status: never a message, whatever it says.
+    const code = message.headers?.code ?? 0;
+    if (pull === undefined || code === 100 || !message.subject.endsWith(`.${pull.token}`)) return;
+    if (code === 404 || code === 408) return this.#end("short");
+    this.#pull = undefined;
+    pull.reject(
+      new BrokerError(
+        "nats",
+        "claim",
+        `Cannot claim: the server ended the request with ${code} ${(message.headers?.description ?? "").slice(0, 100)}`,
+      ),
+    );
+  }
+
+  #end(end: PullEnd): void {
+    const pull = this.#pull;
+    this.#pull = undefined;
+    pull?.resolve(end);
+  }
+}

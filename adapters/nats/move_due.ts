@@ -1,0 +1,66 @@
+/**
+ * Moves delayed jobs that came due to where they are claimed from: copied there, confirmed, then removed.
+ *
+ * Any number of workers may do so at the same time: the copy's id is that of the delayed message, so a second one is not taken in.
+ *
+ * @module
+ */
+import { Api, readPubAck, type StoredMessage } from "./api.ts";
+import type { Core } from "./core.ts";
+import { EncodedHeaders, H, type HeaderList } from "./envelope.ts";
+import { levelTail, parseLater } from "./names.ts";
+import type { Session } from "./session.ts";
+
+/** How many one round moves. */
+const AT_ONCE = 256;
+
+/** Moves some of what is due. Answers whether anything was. */
+export async function moveDue(core: Core, session: Session, timeoutMs: number): Promise<boolean> {
+  if (core.later.size === 0) return false;
+  await core.readClock(session, "claim", timeoutMs);
+  const startedAt = core.now();
+  const subjects = core.later.due(core.clock.earliest(startedAt), AT_ONCE);
+  if (subjects.length === 0) return false;
+  const { names, later } = core;
+  const api = new Api(session, "claim", timeoutMs);
+  const stored = await api.get(
+    names.jobs,
+    subjects.map((subject) => ({ last_by_subj: subject })),
+  );
+  const found = stored.filter((one) => one !== undefined);
+  const copies = found.map((one) => {
+    const level = parseLater(one.subject)?.level ?? 1;
+    return {
+      subject: names.subject + levelTail(level),
+      payload: one.data,
+      headers: new EncodedHeaders(headersOf(one)),
+    };
+  });
+  const replies = await session.call("claim", timeoutMs, copies);
+  for (const reply of replies) readPubAck("claim", reply, names.jobs);
+  for (const copy of copies) core.stored(copy.subject);
+  await api.remove(
+    names.jobs,
+    found.map((one) => one.sequence),
+  );
+  for (const subject of subjects) later.remove(subject);
+  return true;
+}
+
+/** The job's headers as they were, but for what was the delayed message's alone. */
+function headersOf(one: StoredMessage): HeaderList {
+  const list: [string, string][] = [[H.messageId, `due:${one.sequence}`]];
+  let enqueuedAt = String(one.storedAt);
+  let id: string | undefined;
+  for (const [name, values] of one.headers) {
+    const value = values[0] as string;
+    if (name === H.enqueuedAt) enqueuedAt = value;
+    else if (name === H.id) id = value;
+    else if (name === H.messageId) id ??= value.startsWith("id:") ? value.slice(3) : undefined;
+    else if (name !== H.dueAt && name !== H.request) list.push([name, value]);
+  }
+  list.push([H.enqueuedAt, enqueuedAt]);
+  // A producer of another kind may have published to a delayed subject by hand, without an id.
+  list.push([H.id, id ?? `seq:${one.sequence}`]);
+  return list;
+}

@@ -1,0 +1,171 @@
+/**
+ * The options of a NATS broker: what they mean, their defaults, and their checks, in one place.
+ *
+ * @module
+ */
+
+/** A stream and a consumer that are there already and feed a queue with jobs. */
+export interface NatsSource {
+  readonly stream: string;
+  /** A durable pull consumer of that stream. */
+  readonly consumer: string;
+}
+
+export interface NatsBrokerOptions {
+  /** The addresses of the servers' WebSocket listeners, `ws://…` or `wss://…`, without credentials. */
+  readonly url: string | readonly string[];
+  /** A token. */
+  readonly token?: string | undefined;
+  /** A user and a password. */
+  readonly user?: string | undefined;
+  readonly password?: string | undefined;
+  /** The seed of an nkey (`SU…`). */
+  readonly nkeySeed?: string | undefined;
+  /** The text of a credentials file (JWT and seed). */
+  readonly credentials?: string | undefined;
+  /** What the names of streams begin with; in lower case, what subjects begin with. Letters, digits, `_` and `-`. Default `EDDY`. */
+  readonly prefix?: string | undefined;
+  /** Where streams that are made are kept. `memory` loses all jobs when the server restarts. Default `file`. */
+  readonly storage?: "file" | "memory" | undefined;
+  /** On how many servers of a cluster streams that are made are kept. Default 1. */
+  readonly replicas?: number | undefined;
+  /** By queue: a stream and consumer of yours whose messages are jobs of it too. Nothing is made or changed there. */
+  readonly sources?: Readonly<Record<string, NatsSource>> | undefined;
+  /**
+   * The least `max_deliver` that a source's consumer may have. It must be above `maxAttempts` of the queue's workers, since the server
+   * counts hand-outs that we do not charge. Default 1,000.
+   */
+  readonly leastMaxDeliver?: number | undefined;
+  /** How long a connection may take to come about, in milliseconds. Default 2,000. */
+  readonly connectTimeoutMs?: number | undefined;
+  /** How long a silent connection is trusted, in milliseconds, before it must answer a ping. Default 2,000. */
+  readonly pingEveryMs?: number | undefined;
+  /** How long the answer to a ping may take, in milliseconds, before a fresh connection is opened. Default 2,000. */
+  readonly pongWithinMs?: number | undefined;
+  /** The longest pause between two tries to connect, in milliseconds; they grow from 50 and are spread at random. Default 1,000. */
+  readonly reconnectMaxMs?: number | undefined;
+  /** How WebSockets are opened; by default the runtime's own. A Platform's `openWebSocket` fits. */
+  readonly openWebSocket?: ((url: string) => WebSocket) | undefined;
+  /** Monotonic milliseconds. Default `performance.now()`. */
+  readonly now?: (() => number) | undefined;
+  /** A number in [0, 1). Default `Math.random()`. */
+  readonly random?: (() => number) | undefined;
+}
+
+export interface ResolvedNatsOptions {
+  readonly urls: readonly string[];
+  readonly token: string | undefined;
+  readonly user: string | undefined;
+  readonly password: string | undefined;
+  readonly nkeySeed: string | undefined;
+  readonly credentials: string | undefined;
+  readonly prefix: string;
+  readonly storage: "file" | "memory";
+  readonly replicas: number;
+  readonly sources: Readonly<Record<string, NatsSource>>;
+  readonly leastMaxDeliver: number;
+  readonly connectTimeoutMs: number;
+  readonly pingEveryMs: number;
+  readonly pongWithinMs: number;
+  readonly reconnectMaxMs: number;
+  readonly openWebSocket: (url: string) => WebSocket;
+  readonly now: () => number;
+  readonly random: () => number;
+}
+
+const PREFIX = /^[A-Za-z0-9_-]{1,60}$/;
+/** What may stand in a stream's or consumer's name and in a subject's token. */
+const NAME = /^[^\s.*>/\\]{1,200}$/;
+
+/**
+ * Fills in the defaults.
+ *
+ * @throws {TypeError} when an address, a credential or a name cannot be used; the text repeats none of them.
+ * @throws {RangeError} when a number is out of range.
+ */
+export function resolveNatsOptions(options: NatsBrokerOptions): ResolvedNatsOptions {
+  const urls = typeof options.url === "string" ? [options.url] : [...(options.url ?? [])];
+  if (urls.length === 0) refuse("url is missing; give the address of a WebSocket listener, as in wss://host");
+  const prefix = options.prefix ?? "EDDY";
+  if (!PREFIX.test(prefix)) refuse("prefix is faulty; use 1 to 60 of A-Z a-z 0-9 _ -");
+  const storage = options.storage ?? "file";
+  if (storage !== "file" && storage !== "memory") refuse('storage is neither "file" nor "memory"');
+  checkCredentials(options);
+  return Object.freeze<ResolvedNatsOptions>({
+    urls: Object.freeze(urls.map(checkUrl)),
+    token: options.token,
+    user: options.user,
+    password: options.password,
+    nkeySeed: options.nkeySeed,
+    credentials: options.credentials,
+    prefix,
+    storage,
+    replicas: positive("replicas", options.replicas ?? 1, 5),
+    sources: Object.freeze(checkSources(options.sources ?? {})),
+    leastMaxDeliver: positive("leastMaxDeliver", options.leastMaxDeliver ?? 1000),
+    connectTimeoutMs: positive("connectTimeoutMs", options.connectTimeoutMs ?? 2_000),
+    pingEveryMs: positive("pingEveryMs", options.pingEveryMs ?? 2_000),
+    pongWithinMs: positive("pongWithinMs", options.pongWithinMs ?? 2_000),
+    reconnectMaxMs: positive("reconnectMaxMs", options.reconnectMaxMs ?? 1_000),
+    openWebSocket: options.openWebSocket ?? ((url) => new WebSocket(url)),
+    now: options.now ?? (() => performance.now()),
+    random: options.random ?? (() => Math.random()),
+  });
+}
+
+function checkUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || (url.protocol !== "ws:" && url.protocol !== "wss:")) {
+    refuse("url is no ws:// or wss:// address; give that of the server's WebSocket listener");
+  }
+  if (url.username !== "" || url.password !== "") {
+    refuse("url has credentials in it; give them as token, user and password, nkeySeed or credentials");
+  }
+  return url.href.replace(/\/$/, "");
+}
+
+function checkCredentials(options: NatsBrokerOptions): void {
+  if ((options.user === undefined) !== (options.password === undefined)) {
+    refuse("user and password are not both given; give both or none");
+  }
+  const ways = [options.token, options.user, options.nkeySeed, options.credentials];
+  if (ways.filter((way) => way !== undefined).length > 1) {
+    refuse("there is more than one of token, user, nkeySeed and credentials; give one");
+  }
+  for (const [name, value] of Object.entries({
+    token: options.token,
+    user: options.user,
+    nkeySeed: options.nkeySeed,
+    credentials: options.credentials,
+  })) {
+    if (value !== undefined && (typeof value !== "string" || value === "")) {
+      refuse(`${name} is no text, or empty; give it or leave it out`);
+    }
+  }
+}
+
+function checkSources(sources: Readonly<Record<string, NatsSource>>): Record<string, NatsSource> {
+  const checked: Record<string, NatsSource> = {};
+  for (const [queue, { stream, consumer }] of Object.entries(sources)) {
+    if (!NAME.test(stream) || !NAME.test(consumer)) {
+      refuse(
+        `sources.${queue.slice(0, 60)} names no stream and consumer; give both, without . * > / or space`,
+      );
+    }
+    checked[queue] = Object.freeze({ stream, consumer });
+  }
+  return checked;
+}
+
+function positive(name: string, value: number, most = Number.MAX_SAFE_INTEGER): number {
+  if (!Number.isSafeInteger(value) || value < 1 || value > most) {
+    throw new RangeError(
+      `Cannot use the NATS broker: ${name} is ${value}; it must be an integer above 0${most < 100 ? ` and at most ${most}` : ""}`,
+    );
+  }
+  return value;
+}
+
+function refuse(why: string): never {
+  throw new TypeError(`Cannot use the NATS broker: ${why}`);
+}

@@ -1,0 +1,232 @@
+/**
+ * Makes the streams and consumers of a queue where they are missing, and refuses those that are there and could lose jobs.
+ *
+ * Consumers of the queue's own lanes are made when the first claim looks at them: so a producer, which knows nothing of leases, does not fix one, and a queue
+ * without priorities has a single consumer.
+ *
+ * @module
+ */
+import type { QueueSettings } from "../../src/broker.ts";
+import { BrokerRefusedError } from "../../src/errors.ts";
+import {
+  Api,
+  ApiError,
+  type ConsumerConfig,
+  type ConsumerInfo,
+  STREAM_NAME_IN_USE,
+  STREAM_NOT_FOUND,
+  type StreamConfig,
+} from "./api.ts";
+import {
+  ackWaitMs,
+  consumerObjection,
+  deadObjection,
+  deadStream,
+  jobsObjection,
+  jobsStream,
+  laneConsumer,
+  mostPending,
+  streamObjection,
+} from "./config.ts";
+import type { Core } from "./core.ts";
+import type { Lane } from "./lane.ts";
+import type { Session } from "./session.ts";
+
+/** What a message's headers may take of the server's max_payload, in bytes; the rest is for the body. */
+const HEADER_ROOM = 16_384;
+
+export class Provisioning {
+  readonly #core: Core;
+  /** The longest lease that a handle asked for, in milliseconds, and its settings. */
+  #settings: QueueSettings | undefined;
+  readonly #ensuring = new Map<Lane, Promise<void>>();
+
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  /**
+   * Makes and checks the streams, and checks the consumers that are there.
+   *
+   * @throws {BrokerRefusedError} when jobs could be lost; the message names the setting and the mend.
+   */
+  async open(settings: QueueSettings): Promise<void> {
+    const core = this.#core;
+    const { names, options, source } = core;
+    if (this.#settings === undefined || settings.leaseMs > this.#settings.leaseMs) this.#settings = settings;
+    const session = await core.link.session("open", settings.requestTimeoutMs);
+    assertVersion(session);
+    const api = new Api(session, "open", settings.requestTimeoutMs);
+    const memory = options.storage === "memory";
+    const [jobs] = await Promise.all([
+      this.#stream(api, jobsStream(names, settings.dedupeWindowMs, options), (config) =>
+        jobsObjection(config, names, memory),
+      ),
+      this.#stream(api, deadStream(names, options), (config) => deadObjection(config, names, memory)),
+    ]);
+    const largest = Math.min(session.maxPayload, sizeLimit(jobs));
+    core.maxBodyBytes = Math.max(1, largest - HEADER_ROOM);
+    const consumers = await api.consumers(names.jobs);
+    const lanes = core.lanes.all.filter((lane) => lane.kind !== "source");
+    let leaseMs = Number.POSITIVE_INFINITY;
+    let maxInFlight = Number.POSITIVE_INFINITY;
+    for (const lane of lanes) {
+      const info = consumers.find((one) => one.name === lane.consumer);
+      if (info === undefined) continue;
+      const config = await this.#checked(api, lane, info);
+      leaseMs = Math.min(leaseMs, ackWaitMs(config));
+      maxInFlight = Math.min(maxInFlight, mostPending(config));
+    }
+    if (source !== undefined) {
+      const config = await this.#checkSource(api);
+      leaseMs = Math.min(leaseMs, ackWaitMs(config));
+      maxInFlight = Math.min(maxInFlight, mostPending(config));
+    }
+    core.leaseMs = leaseMs === Number.POSITIVE_INFINITY ? settings.leaseMs : leaseMs;
+    core.maxInFlight = maxInFlight;
+  }
+
+  /** Makes sure that a lane's consumer is there, once a connection. */
+  async ensureConsumer(session: Session, lane: Lane, timeoutMs: number): Promise<void> {
+    if (lane.seenOver === session) return;
+    const known = this.#ensuring.get(lane);
+    if (known !== undefined) return known;
+    const ensuring = this.#ensure(session, lane, timeoutMs).finally(() => this.#ensuring.delete(lane));
+    this.#ensuring.set(lane, ensuring);
+    return ensuring;
+  }
+
+  async #ensure(session: Session, lane: Lane, timeoutMs: number): Promise<void> {
+    const core = this.#core;
+    const api = new Api(session, "claim", timeoutMs);
+    const info = await api.consumerInfo(lane.stream, lane.consumer);
+    if (info !== undefined) await this.#checked(api, lane, info);
+    else if (lane.kind === "source") {
+      this.#refuse(
+        "claim",
+        `the consumer ${lane.consumer} of the stream ${lane.stream} is not there; make it`,
+      );
+    } else await this.#createConsumer(api, lane, core.leaseMs);
+    lane.seenOver = session;
+  }
+
+  /** A consumer that is there, with its ack_wait raised to the lease if it is one of ours. A longer one is safe for whoever relies on a shorter. */
+  async #checked(api: Api, lane: Lane, info: ConsumerInfo): Promise<ConsumerConfig> {
+    const core = this.#core;
+    const settings = this.#settings as QueueSettings;
+    let { config } = info;
+    if (lane.kind !== "source" && ackWaitMs(config) < settings.leaseMs) {
+      config = (await this.#createConsumer(api, lane, settings.leaseMs, config)).config;
+    }
+    const objection = consumerObjection(config, settings, core.options.leastMaxDeliver);
+    if (objection !== undefined) {
+      this.#refuse("open", `the consumer ${lane.consumer} of the stream ${lane.stream} ${objection}`);
+    }
+    if (lane.kind !== "source" && config.filter_subject !== lane.subject) {
+      this.#refuse(
+        "open",
+        `the consumer ${lane.consumer} of the stream ${lane.stream} does not have the filter_subject ${lane.subject}; delete it, and it is made anew`,
+      );
+    }
+    return config;
+  }
+
+  /** Makes a consumer, or changes one: the server takes both as the same. */
+  async #createConsumer(
+    api: Api,
+    lane: Lane,
+    leaseMs: number,
+    before: ConsumerConfig = {},
+  ): Promise<ConsumerInfo> {
+    const wanted = laneConsumer(lane.consumer, lane.subject, leaseMs);
+    const config = before.ack_wait === undefined ? wanted : { ...before, ack_wait: wanted.ack_wait };
+    try {
+      return await api.ask<ConsumerInfo>(`CONSUMER.DURABLE.CREATE.${lane.stream}.${lane.consumer}`, {
+        stream_name: lane.stream,
+        config,
+      });
+    } catch (error) {
+      throw api.told(error);
+    }
+  }
+
+  async #checkSource(api: Api): Promise<ConsumerConfig> {
+    const core = this.#core;
+    const { stream, consumer } = core.source as { stream: string; consumer: string };
+    const found = await this.#find(api, stream);
+    if (found === undefined) this.#refuse("open", `the stream ${stream} is not there; make it`);
+    const objection = streamObjection(found, core.options.storage === "memory");
+    if (objection !== undefined) this.#refuse("open", `the stream ${stream} ${objection}`);
+    const info = await api.consumerInfo(stream, consumer);
+    if (info === undefined) {
+      this.#refuse("open", `the consumer ${consumer} of the stream ${stream} is not there; make it`);
+    }
+    return this.#checked(api, core.lanes.primary, info);
+  }
+
+  /** The stream as it is, made when it was missing. */
+  async #stream(
+    api: Api,
+    wanted: StreamConfig,
+    objection: (config: StreamConfig) => string | undefined,
+  ): Promise<StreamConfig> {
+    let config = (await this.#find(api, wanted.name)) ?? (await this.#create(api, wanted));
+    const why = objection(config);
+    if (why !== undefined) this.#refuse("open", `the stream ${wanted.name} ${why}`);
+    // A longer window keeps every promise that a shorter one does.
+    if ((config.duplicate_window ?? 0) < (wanted.duplicate_window ?? 0)) {
+      try {
+        const changed = { ...config, duplicate_window: wanted.duplicate_window };
+        config = (await api.ask<{ config: StreamConfig }>(`STREAM.UPDATE.${wanted.name}`, changed)).config;
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        this.#refuse(
+          "open",
+          `the stream ${wanted.name} has a duplicate_window shorter than dedupeWindowMs, and the server would not lengthen it (${error.message}); set it to ${(wanted.duplicate_window ?? 0) / 1e6} ms`,
+        );
+      }
+    }
+    return config;
+  }
+
+  async #find(api: Api, stream: string): Promise<StreamConfig | undefined> {
+    try {
+      return (await api.streamInfo(stream)).config;
+    } catch (error) {
+      if (error instanceof ApiError && error.errCode === STREAM_NOT_FOUND) return undefined;
+      throw api.told(error);
+    }
+  }
+
+  async #create(api: Api, wanted: StreamConfig): Promise<StreamConfig> {
+    try {
+      return (await api.ask<{ config: StreamConfig }>(`STREAM.CREATE.${wanted.name}`, wanted)).config;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      // Somebody else made it in this very moment, perhaps with another window.
+      const found = error.errCode === STREAM_NAME_IN_USE ? await this.#find(api, wanted.name) : undefined;
+      if (found !== undefined) return found;
+      throw api.told(error);
+    }
+  }
+
+  #refuse(verb: string, why: string): never {
+    throw new BrokerRefusedError("nats", verb, `Cannot ${verb} queue ${this.#core.name}: ${why}`);
+  }
+}
+
+function sizeLimit(config: StreamConfig): number {
+  const most = config.max_msg_size ?? -1;
+  return most > 0 ? most : Number.POSITIVE_INFINITY;
+}
+
+/** Headers only are republished since 2.9, and its `no_wait` pulls wait for a first message. */
+function assertVersion(session: Session): void {
+  const [major = 0, minor = 0] = session.serverVersion.split(".").map(Number);
+  if (major > 2 || (major === 2 && minor >= 9)) return;
+  throw new BrokerRefusedError(
+    "nats",
+    "open",
+    `Cannot open: ${session.origin} runs nats-server ${session.serverVersion.slice(0, 20)}; use 2.9 or later`,
+  );
+}

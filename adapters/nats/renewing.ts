@@ -1,0 +1,32 @@
+/**
+ * Renewals: a word of progress for each delivery under a lease, all in one go, and one answer for all.
+ *
+ * @module
+ */
+import type { RenewResult } from "../../src/broker.ts";
+import type { Core } from "./core.ts";
+import type { Lease } from "./leases.ts";
+import { WPI } from "./settling.ts";
+
+export async function renew(
+  core: Core,
+  leaseIds: readonly string[],
+  timeoutMs: number,
+): Promise<RenewResult[]> {
+  const now = core.now();
+  const leases = leaseIds.map((id) => core.leases.get(id, now));
+  const held = leases.filter((lease): lease is Lease => lease !== undefined);
+  if (held.length === 0) return leaseIds.map(() => "lost");
+  const session = await core.link.session("renew", timeoutMs);
+  const sentAt = core.now();
+  for (const lease of held) {
+    for (const one of lease.openSlots()) session.publish(one.reply, WPI);
+  }
+  await session.flush("renew", timeoutMs);
+  return leases.map((lease) => {
+    // It may have ended while the connection was waited for.
+    if (lease === undefined || sentAt >= lease.deadline) return "lost";
+    lease.deadline = sentAt + core.leaseMs;
+    return "held";
+  });
+}

@@ -1,0 +1,238 @@
+/**
+ * One connection while it lives: requests with deadlines, several of them in one go, and what happens to them when it dies.
+ *
+ * @module
+ */
+import type { Msg, MsgHdrs, NatsConnection, Subscription } from "nats.ws";
+import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
+import type { EncodedHeaders } from "./envelope.ts";
+import type { SteadySocket } from "./steady_socket.ts";
+
+/** A message to be sent that will be answered. */
+export interface Outgoing {
+  readonly subject: string;
+  readonly payload: Uint8Array | string;
+  readonly headers?: EncodedHeaders | undefined;
+}
+
+interface Waiting {
+  readonly subject: string;
+  readonly answer: (message: Msg) => void;
+  readonly fail: (error: Error) => void;
+}
+
+export class Session {
+  /** Scheme, host and port. */
+  readonly origin: string;
+  /** What this connection's inboxes begin with. */
+  readonly inbox: string;
+  /** Resolves when the connection is over. Never rejects. */
+  readonly down: Promise<void>;
+  readonly #nc: NatsConnection;
+  readonly #socket: SteadySocket;
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #slow: () => void;
+  #wentDown: () => void = () => {};
+  #serial = 0;
+  #isUp = true;
+
+  /** @param slow called when a request was not answered in time. */
+  constructor(nc: NatsConnection, socket: SteadySocket, origin: string, inbox: string, slow: () => void) {
+    this.#nc = nc;
+    this.#socket = socket;
+    this.origin = origin;
+    this.inbox = inbox;
+    this.#slow = slow;
+    this.down = new Promise((resolve) => {
+      this.#wentDown = resolve;
+    });
+    nc.subscribe(`${inbox}.r.*`, { callback: (_error, message) => this.#answered(message) });
+    nc.closed().then(
+      () => this.kill(),
+      () => this.kill(),
+    );
+    void this.#hearErrors();
+  }
+
+  get isUp(): boolean {
+    return this.#isUp;
+  }
+
+  /** How many frames came in so far. */
+  get framesReceived(): number {
+    return this.#socket.received;
+  }
+
+  /** The largest message the server takes, headers included, in bytes. */
+  get maxPayload(): number {
+    return this.#nc.info?.max_payload ?? 1_048_576;
+  }
+
+  get serverVersion(): string {
+    return this.#nc.info?.version ?? "0";
+  }
+
+  publish(subject: string, payload: Uint8Array | string, reply?: string): void {
+    if (!this.#isUp) return;
+    this.#nc.publish(subject, payload, reply === undefined ? undefined : { reply });
+  }
+
+  subscribe(subject: string, callback: (message: Msg) => void): Subscription {
+    return this.#nc.subscribe(subject, { callback: (_error, message) => callback(message) });
+  }
+
+  /** Sends one message and answers its reply. */
+  async ask(verb: string, timeoutMs: number, message: Outgoing): Promise<Msg> {
+    return (await this.call(verb, timeoutMs, [message]))[0] as Msg;
+  }
+
+  /**
+   * Sends messages in one go and answers their replies, in order, when all are there.
+   *
+   * @throws {BrokerError} when one is missing after `timeoutMs`, or the connection dies.
+   */
+  call(verb: string, timeoutMs: number, messages: readonly Outgoing[]): Promise<Msg[]> {
+    if (!this.#isUp) return Promise.reject(this.#lost(verb));
+    if (messages.length === 0) return Promise.resolve([]);
+    const first = this.#serial + 1;
+    this.#serial += messages.length;
+    return new Promise<Msg[]>((resolve, reject) => {
+      const replies = new Array<Msg>(messages.length);
+      let missing = messages.length;
+      const end = () => {
+        clearTimeout(timer);
+        for (let at = 0; at < messages.length; at++) this.#waiting.delete(this.#token(first + at));
+      };
+      const fail = (error: Error) => {
+        end();
+        reject(error);
+      };
+      const timer = setTimeout(() => {
+        fail(
+          new BrokerError(
+            "nats",
+            verb,
+            `Cannot ${verb}: ${this.origin} did not answer within ${Math.round(timeoutMs)} ms`,
+          ),
+        );
+        this.#slow();
+      }, timeoutMs);
+      try {
+        messages.forEach((message, at) => {
+          const token = this.#token(first + at);
+          this.#waiting.set(token, {
+            subject: message.subject,
+            answer: (reply) => {
+              replies[at] = reply;
+              missing -= 1;
+              if (missing > 0) return;
+              clearTimeout(timer);
+              resolve(replies);
+            },
+            fail,
+          });
+          this.#nc.publish(message.subject, message.payload, {
+            reply: `${this.inbox}.r.${token}`,
+            ...(message.headers === undefined ? {} : { headers: message.headers as unknown as MsgHdrs }),
+          });
+        });
+      } catch (error) {
+        fail(this.#refusedHere(verb, error));
+      }
+    });
+  }
+
+  /**
+   * Resolves once the server has read everything that was sent before.
+   *
+   * @throws {BrokerError} when it does not answer within `timeoutMs`, or the connection dies.
+   */
+  flush(verb: string, timeoutMs: number): Promise<void> {
+    if (!this.#isUp) return Promise.reject(this.#lost(verb));
+    return new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => {
+        reject(
+          new BrokerError(
+            "nats",
+            verb,
+            `Cannot ${verb}: ${this.origin} did not answer within ${Math.round(timeoutMs)} ms`,
+          ),
+        );
+        this.#slow();
+      }, timeoutMs);
+      this.#nc.flush().then(
+        () => {
+          clearTimeout(timer);
+          resolve();
+        },
+        () => {
+          clearTimeout(timer);
+          reject(this.#lost(verb));
+        },
+      );
+    });
+  }
+
+  /** Gives the connection up: whatever waits for it fails. May be called twice. */
+  kill(): void {
+    if (!this.#isUp) return;
+    this.#isUp = false;
+    this.#socket.close();
+    // It has nothing to say: its socket is closed already.
+    this.#nc.close().catch(() => {});
+    for (const waiting of [...this.#waiting.values()]) waiting.fail(this.#lost("ask"));
+    this.#waiting.clear();
+    this.#wentDown();
+  }
+
+  #token(serial: number): string {
+    return serial.toString(36);
+  }
+
+  #answered(message: Msg): void {
+    const { subject } = message;
+    const token = subject.slice(subject.lastIndexOf(".") + 1);
+    const waiting = this.#waiting.get(token);
+    if (waiting === undefined) return;
+    this.#waiting.delete(token);
+    waiting.answer(message);
+  }
+
+  #lost(verb: string): BrokerError {
+    return new BrokerError("nats", verb, `Cannot ${verb}: the connection to ${this.origin} was lost`);
+  }
+
+  /** What nats.ws itself would not send. Its texts are constants. */
+  #refusedHere(verb: string, error: unknown): Error {
+    const code = (error as { code?: unknown } | null)?.code;
+    if (code === "MAX_PAYLOAD_EXCEEDED") {
+      return new RangeError(
+        `Cannot ${verb}: a message with its headers is larger than the server's max_payload of ${this.maxPayload} bytes; store the data elsewhere and enqueue where`,
+      );
+    }
+    return new BrokerError(
+      "nats",
+      verb,
+      `Cannot ${verb}: the client would not send it (${typeof code === "string" ? code : "no code"})`,
+    );
+  }
+
+  /** A missing permission comes as an error of its own, and the request for it would wait in vain. */
+  async #hearErrors(): Promise<void> {
+    for await (const status of this.#nc.status()) {
+      const context = (status as { permissionContext?: { operation: string; subject: string } })
+        .permissionContext;
+      if (context === undefined) continue;
+      for (const waiting of [...this.#waiting.values()]) {
+        if (waiting.subject !== context.subject) continue;
+        waiting.fail(
+          new BrokerRefusedError(
+            "nats",
+            "ask",
+            `The server does not let this user ${context.operation} ${context.subject.slice(0, 200)}; give it that permission`,
+          ),
+        );
+      }
+    }
+  }
+}

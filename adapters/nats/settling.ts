@@ -1,0 +1,230 @@
+/**
+ * Verdicts. An ack leaves as it is. Whatever else becomes of a job is a copy of it, published where it belongs and confirmed there, before the original
+ * is acked: so a crash between the two leaves it twice, never not at all.
+ *
+ * JetStream's own ways (a negative ack, with a delay) would be shorter. But the server counts each hand-out and cannot tell one that was given back from
+ * one whose holder died, and a job that waits for its retry would stay among those that are held.
+ *
+ * @module
+ */
+
+import type { Settlement, SettleResult, Verdict } from "../../src/broker.ts";
+import { BrokerError } from "../../src/errors.ts";
+import { readPubAck } from "./api.ts";
+import type { Core } from "./core.ts";
+import { EncodedHeaders, errorHeader, H, type HeaderList, ownHeaders } from "./envelope.ts";
+import type { Lane } from "./lane.ts";
+import type { Held } from "./leases.ts";
+import { laterTail, levelOf, levelTail, returnedTail } from "./names.ts";
+import type { Outgoing, Session } from "./session.ts";
+
+const encoder = new TextEncoder();
+const ACK = encoder.encode("+ACK");
+/** As an ack, but the server tells operators of it (an advisory). A reason behind it would make 2.9 overlook it. */
+const TERM = encoder.encode("+TERM");
+/** Extends the server's wait for an ack. */
+export const WPI = encoder.encode("+WPI");
+
+/** A copy of a job on its way to where it belongs. */
+interface Move {
+  readonly held: Held;
+  readonly subject: string;
+  readonly stream: string;
+  readonly headers: HeaderList;
+}
+
+export class Settling {
+  readonly #core: Core;
+  /** What is given back without anybody waiting for it. */
+  readonly #background = new Set<Promise<void>>();
+
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  async settle(settlements: readonly Settlement[], timeoutMs: number): Promise<SettleResult[]> {
+    const core = this.#core;
+    const acks: Held[] = [];
+    const others: [Held, Verdict][] = [];
+    const seen = new Set<Held>();
+    const now = core.now();
+    const results = settlements.map(({ delivery, verdict }): SettleResult => {
+      const held = core.leases.find(delivery.leaseId, delivery.token, now);
+      if (typeof held === "string") return held;
+      if (seen.has(held)) return "done";
+      seen.add(held);
+      if (verdict.kind === "ack") acks.push(held);
+      else others.push([held, verdict]);
+      return "done";
+    });
+    if (seen.size === 0) return results;
+    const session = await core.link.session("settle", timeoutMs);
+    const parts = [this.#end(session, acks, ACK, "settle", timeoutMs)];
+    if (others.length > 0) parts.push(this.#moveAll(session, others, "settle", timeoutMs));
+    // Each part goes its whole way whatever becomes of the other; sent again, what is done is known to be.
+    const ended = await Promise.allSettled(parts);
+    for (const part of ended) if (part.status === "rejected") throw part.reason;
+    return results;
+  }
+
+  /** Gives deliveries back uncharged. */
+  async release(helds: readonly Held[], verb: string, timeoutMs: number): Promise<void> {
+    const session = await this.#core.link.session(verb, timeoutMs);
+    await this.#moveAll(
+      session,
+      helds.map((held) => [held, { kind: "release" }]),
+      verb,
+      timeoutMs,
+    );
+  }
+
+  /** Gives deliveries back as soon as it can be done. If it cannot, they come back when the server's wait for them ends. Never rejects. */
+  releaseLater(helds: readonly Held[]): void {
+    const core = this.#core;
+    if (helds.length === 0) return;
+    const going = this.release(helds, "claim", core.leaseMs / 2)
+      .catch(() => {
+        for (const held of helds) core.leases.settled(held, core.now());
+      })
+      .finally(() => this.#background.delete(going));
+    this.#background.add(going);
+  }
+
+  /** Resolves when nothing is on its way that nobody waits for. Never rejects. */
+  async idle(): Promise<void> {
+    while (this.#background.size > 0) await Promise.all(this.#background);
+  }
+
+  async #moveAll(
+    session: Session,
+    verdicts: readonly (readonly [Held, Verdict])[],
+    verb: string,
+    timeoutMs: number,
+  ): Promise<void> {
+    const core = this.#core;
+    const delays = verdicts.some(([, verdict]) => verdict.kind === "retry" && verdict.delayMs > 0);
+    if (delays) await core.readClock(session, verb, timeoutMs);
+    // In the order of their places, so that what is given back together comes again in its old order.
+    const sorted = [...verdicts].sort(([a], [b]) => (a.place < b.place ? -1 : a.place > b.place ? 1 : 0));
+    const moves = sorted.map(([held, verdict]) => this.#move(held, verdict));
+    const replies = await session.call(verb, timeoutMs, moves.map(outgoing));
+    const moved: Held[] = [];
+    const dead: Held[] = [];
+    let failed: unknown;
+    replies.forEach((reply, at) => {
+      const { held, stream, subject } = moves[at] as Move;
+      try {
+        readPubAck(verb, reply, stream);
+        if (stream === core.names.dead) dead.push(held);
+        else {
+          moved.push(held);
+          core.stored(subject);
+        }
+      } catch (error) {
+        failed ??= error;
+      }
+    });
+    await Promise.all([
+      this.#end(session, moved, ACK, verb, timeoutMs),
+      this.#end(session, dead, TERM, verb, timeoutMs),
+    ]);
+    if (failed !== undefined) throw failed;
+  }
+
+  /**
+   * Ends deliveries at the server. The last of each lane asks for an answer: the server deals with a consumer's acks in order, so its answer stands for all
+   * before it.
+   */
+  async #end(
+    session: Session,
+    helds: readonly Held[],
+    word: Uint8Array,
+    verb: string,
+    timeoutMs: number,
+  ): Promise<void> {
+    if (helds.length === 0) return;
+    const last = new Map<Lane, Held>();
+    for (const held of helds) last.set(held.lane, held);
+    const asking: Outgoing[] = [];
+    for (const held of helds) {
+      if (last.get(held.lane) !== held) session.publish(held.reply, word);
+      else asking.push({ subject: held.reply, payload: word });
+    }
+    const replies = await session.call(verb, timeoutMs, asking);
+    for (const reply of replies) {
+      if (reply.headers?.code === 503) {
+        const lane = [...last.keys()].map((one) => `${one.consumer} of ${one.stream}`).join(", ");
+        throw new BrokerError(
+          "nats",
+          verb,
+          `Cannot ${verb}: nobody takes the acks; is a consumer gone (${lane})?`,
+        );
+      }
+    }
+    const now = this.#core.now();
+    for (const held of helds) this.#core.leases.settled(held, now);
+  }
+
+  #move(held: Held, verdict: Verdict): Move {
+    const { names } = this.#core;
+    const { delivery } = held;
+    const level = levelOf(delivery.priority);
+    const common: HeaderList = [
+      [H.messageId, `move:${held.name}`],
+      [H.id, delivery.id],
+      [H.enqueuedAt, String(delivery.enqueuedAt)],
+      ...ownHeaders(delivery.headers),
+    ];
+    switch (verdict.kind) {
+      case "release":
+        return {
+          held,
+          stream: names.jobs,
+          subject: names.subject + returnedTail(level),
+          headers: [
+            ...common,
+            [H.place, held.place],
+            [H.attempts, String(delivery.attempt - 1)],
+            ...(delivery.suspect ? ([[H.suspect, "1"]] as const) : []),
+          ],
+        };
+      case "dead":
+        return {
+          held,
+          stream: names.dead,
+          subject: names.deadSubject,
+          headers: [
+            ...common,
+            [H.attempts, String(delivery.attempt)],
+            [H.priority, delivery.priority],
+            [H.error, errorHeader(verdict.error)],
+          ],
+        };
+      case "retry":
+        return this.#retry(held, verdict.delayMs, common);
+      case "ack":
+        throw new TypeError("Cannot move a job that is acked");
+    }
+  }
+
+  #retry(held: Held, delayMs: number, common: HeaderList): Move {
+    const { names, clock } = this.#core;
+    const { delivery } = held;
+    const level = levelOf(delivery.priority);
+    const headers: HeaderList = [...common, [H.attempts, String(delivery.attempt)]];
+    if (!(delayMs > 0))
+      return { held, stream: names.jobs, subject: names.subject + levelTail(level), headers };
+    const dueAt = clock.latest(this.#core.now()) + Math.ceil(delayMs);
+    const unique = `m${held.name.replaceAll(/[^0-9]+/g, "-").slice(-40)}-${held.lane.kind}`;
+    return {
+      held,
+      stream: names.jobs,
+      subject: names.subject + laterTail(dueAt, level, unique),
+      headers: [...headers, [H.dueAt, String(dueAt)]],
+    };
+  }
+}
+
+function outgoing({ held, subject, headers }: Move): Outgoing {
+  return { subject, payload: held.body, headers: new EncodedHeaders(headers) };
+}
