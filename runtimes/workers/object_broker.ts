@@ -148,6 +148,10 @@ function failed(verb: string, why: string): BrokerError {
   return new BrokerError(OBJECT_BROKER, verb, `Cannot ${verb}: ${why}`);
 }
 
+function closed(verb: string): BrokerError {
+  return failed(verb, "the broker is closed; open a new one");
+}
+
 class ObjectQueue implements BrokerQueue {
   readonly name: string;
   readonly limits: BrokerLimits;
@@ -164,9 +168,9 @@ class ObjectQueue implements BrokerQueue {
     this.#asking = asking;
   }
 
-  /** Makes no call: an object makes what is missing when it is first asked, and there is nothing about it to check. */
   async open(): Promise<void> {
-    if (this.#asking.isClosed) throw failed("open", "the broker is closed; open a new one");
+    if (this.#asking.isClosed) throw closed("open");
+    await this.#asking.ask(this.name, this.#settings, "open", []);
     this.#isOpen = true;
   }
 
@@ -230,7 +234,7 @@ class ObjectQueue implements BrokerQueue {
   }
 
   async #ask(verb: ObjectVerb, args: readonly unknown[]): Promise<unknown> {
-    if (this.#asking.isClosed) throw failed(verb, "the broker is closed; open a new one");
+    if (this.#asking.isClosed) throw closed(verb);
     if (!this.#isOpen) throw failed(verb, "the queue is not open; call open() first");
     return await this.#asking.ask(this.name, this.#settings, verb, args);
   }

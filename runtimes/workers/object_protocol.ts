@@ -13,6 +13,7 @@ export const OBJECT_BROKER = "durable-object";
 
 /** What can be asked of a queue. */
 export const OBJECT_VERBS = [
+  "open",
   "enqueue",
   "claim",
   "settle",

@@ -57,6 +57,11 @@ export class Workerd {
           ]),
         ),
         durableObjectsPersist: join(folder, "objects"),
+        // Log lines of the code under test, and workerd's own about objects that tests end.
+        handleRuntimeStdio: (stdout, stderr) => {
+          stdout.resume();
+          stderr.resume();
+        },
       },
       folder,
       options.folder === undefined,
@@ -93,6 +98,11 @@ export class Workerd {
   /** What the invocations since the last call did. */
   records(): Promise<InvocationRecord[]> {
     return this.json<InvocationRecord[]>("/__rules");
+  }
+
+  /** Sets limits other than those it was started with; an endless one is `null`. Forgets what was recorded. */
+  async setRules(limits: { readonly [Limit in "requests" | "connections" | "wallMs"]?: number | null }) {
+    await this.json("/__rules", { method: "POST", body: JSON.stringify(limits) });
   }
 
   /** Ends workerd and starts it anew on the same objects. */

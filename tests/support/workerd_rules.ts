@@ -10,11 +10,11 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** What is imposed. Left out: not limited. */
+/** What is imposed. Left out, or `null`: not limited. */
 export interface Rules {
-  readonly requests?: number;
-  readonly connections?: number;
-  readonly wallMs?: number;
+  readonly requests?: number | null;
+  readonly connections?: number | null;
+  readonly wallMs?: number | null;
   readonly frozenClock?: boolean;
 }
 
@@ -57,6 +57,9 @@ const real = {
   WebSocket: globalThis.WebSocket,
 };
 
+/** Under this name a test's handler finds the clock that does not stand still, to compute for some time. */
+export const REAL_NOW = "eddyRealNow";
+
 let rules: Rules = {};
 let frozenAt = 0;
 
@@ -79,6 +82,7 @@ async function incoming<T>(value: Promise<T>): Promise<T> {
 /** Puts the rules in force. To be called once, before anything else is loaded. */
 export function install(imposed: Rules): void {
   rules = imposed;
+  Object.assign(globalThis, { [REAL_NOW]: real.now });
   globalThis.fetch = ((input: RequestInfo, init?: RequestInit) =>
     guardedFetch(input, init)) as typeof globalThis.fetch;
   globalThis.setTimeout = guardedTimeout as typeof globalThis.setTimeout;
@@ -90,7 +94,7 @@ function count(): Invocation | undefined {
   const invocation = current.getStore();
   if (invocation === undefined) return undefined;
   invocation.requests += 1;
-  if (rules.requests !== undefined && invocation.requests > rules.requests) {
+  if (invocation.requests > (rules.requests ?? Number.POSITIVE_INFINITY)) {
     invocation.refused += 1;
     throw new Error("Too many subrequests by single Worker invocation.");
   }
@@ -232,7 +236,8 @@ export async function invocation<T>(
     records.push({ kind, requests, refused, connections, ms: real.now() - one.startedAt, cut, error });
   };
   try {
-    const result = await (rules.wallMs === undefined ? done : Promise.race([done, wall(one, rules.wallMs)]));
+    const { wallMs } = rules;
+    const result = await (typeof wallMs === "number" ? Promise.race([done, wall(one, wallMs)]) : done);
     record(null);
     return result;
   } catch (error) {
@@ -259,11 +264,14 @@ interface Handler {
 }
 type Bindings = Record<string, unknown>;
 
-/** A Worker's handler under the rules. `GET /__rules` answers what was recorded, and forgets it. */
+/** A Worker's handler under the rules. `GET /__rules` answers what was recorded, and forgets it; `POST /__rules` sets other limits. */
 export function handlerUnderRules(handler: Handler): Handler {
   return {
     async fetch(request, env, ctx) {
-      if (new URL(request.url).pathname === "/__rules") return Response.json(records.splice(0));
+      if (new URL(request.url).pathname === "/__rules") {
+        if (request.method === "POST") rules = { ...rules, ...((await request.json()) as Rules) };
+        return Response.json(records.splice(0));
+      }
       return await invocation("fetch", async (waitUntil) => {
         const response = (await handler.fetch?.(request, wrapped(env), { waitUntil })) as Response;
         ctx.waitUntil(Promise.resolve());

@@ -1,0 +1,175 @@
+/** The examples for Workers, each as it would be deployed: run in workerd, and built by wrangler. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { gzipSync } from "node:zlib";
+import { type RedisOverHttp, startRedisOverHttp } from "../../support/gateway.ts";
+import { Workerd } from "../../support/workerd.ts";
+
+const ROOT = resolve(import.meta.dir, "../../..");
+const TOKEN = "test-token";
+const HEADERS = { authorization: `Bearer ${TOKEN}` };
+const MAIL = JSON.stringify({ to: "ada@example.com", subject: "Hello" });
+
+interface Sizes {
+  readonly ready: number;
+  readonly delayed: number;
+  readonly held: number;
+  readonly dead: number;
+}
+
+async function enqueueMails(workerd: Workerd, count: number): Promise<void> {
+  const response = await workerd.fetch("/v1/queues/emails/jobs", {
+    method: "POST",
+    headers: { ...HEADERS, "content-type": "application/x-ndjson" },
+    body: Array.from({ length: count }, () => MAIL).join("\n"),
+  });
+  expect(response.status).toBe(200);
+}
+
+async function sizes(workerd: Workerd): Promise<Sizes> {
+  const { queues } = await workerd.json<{ queues: { sizes: Sizes }[] }>("/v1/queues", { headers: HEADERS });
+  return queues[0]!.sizes;
+}
+
+async function untilEmpty(workerd: Workerd): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  for (;;) {
+    const { ready, delayed, held, dead } = await sizes(workerd);
+    expect(dead).toBe(0);
+    if (ready + delayed + held === 0) return;
+    if (performance.now() > deadline) throw new Error("The queue was not emptied");
+    await Bun.sleep(20);
+  }
+}
+
+describe("a Worker with a cron and Redis", () => {
+  let redis: RedisOverHttp;
+  let workerd: Workerd;
+
+  beforeAll(async () => {
+    redis = await startRedisOverHttp();
+    workerd = await Workerd.start({
+      entry: join(ROOT, "examples/workers_redis/worker.ts"),
+      bindings: {
+        EDDY_BROKER: redis.gateway.url,
+        EDDY_BROKER_TOKEN: redis.gateway.token,
+        EDDY_TOKEN: TOKEN,
+      },
+      objects: { EDDY_CONSUMER: "EddyConsumer" },
+      rules: { requests: 50, connections: 6, frozenClock: true },
+    });
+  }, 60_000);
+  afterAll(async () => {
+    await workerd?.stop();
+    await redis?.stop();
+  });
+
+  test("takes jobs in by HTTP, and its cron works them off", async () => {
+    await enqueueMails(workerd, 30);
+    expect(await sizes(workerd)).toMatchObject({ ready: 30 });
+    expect(await workerd.scheduled()).toBe("ok");
+    await untilEmpty(workerd);
+    for (const record of await workerd.records()) expect(record).toMatchObject({ refused: 0, error: null });
+  }, 30_000);
+
+  test("the cron has started the consumer, which needs no further cron", async () => {
+    await enqueueMails(workerd, 10);
+    await untilEmpty(workerd);
+  }, 30_000);
+
+  test("refuses a body that does not fit, and a caller without the token", async () => {
+    const wrong = await workerd.fetch("/v1/queues/emails/jobs", {
+      method: "POST",
+      headers: HEADERS,
+      body: "{}",
+    });
+    expect(wrong.status).toBe(422);
+    const stranger = await workerd.fetch("/v1/queues/emails/jobs", { method: "POST", body: MAIL });
+    expect(stranger.status).toBe(401);
+    expect((await workerd.fetch("/health")).status).toBe(200);
+  });
+});
+
+describe("a Worker with nothing but an object", () => {
+  let workerd: Workerd;
+
+  const startWith = (token: string) =>
+    Workerd.start({
+      entry: join(ROOT, "examples/workers_object/worker.ts"),
+      bindings: token === "" ? {} : { EDDY_TOKEN: token },
+      objects: { EDDY_QUEUE: "EddyQueue" },
+      rules: { requests: 50, connections: 6, frozenClock: true },
+    });
+  beforeAll(async () => {
+    workerd = await startWith(TOKEN);
+  }, 60_000);
+  afterAll(async () => {
+    await workerd?.stop();
+  });
+
+  test("takes jobs in by HTTP, and runs them with nothing else to trigger it", async () => {
+    await enqueueMails(workerd, 100);
+    await untilEmpty(workerd);
+    for (const record of await workerd.records()) expect(record).toMatchObject({ refused: 0, error: null });
+  }, 30_000);
+
+  test("without its secret it serves nobody, and says what to set", async () => {
+    const open = await startWith("");
+    try {
+      const response = await open.fetch("/v1/queues", { headers: { authorization: "Bearer undefined" } });
+      expect(response.status).toBe(503);
+      expect(await response.json()).toMatchObject({ code: "not-configured" });
+      expect((await open.fetch("/health")).status).toBe(200);
+    } finally {
+      await open.stop();
+    }
+  });
+});
+
+describe("wrangler deploy --dry-run", () => {
+  /** Most bytes after gzip. */
+  const BUNDLES = [
+    ["wrangler.toml", 64_000],
+    ["examples/workers_object/wrangler.toml", 50_000],
+  ] as const;
+
+  for (const [config, mostBytes] of BUNDLES) {
+    test(`builds ${config}`, async () => {
+      const folder = mkdtempSync(join(tmpdir(), "eddy-bundle-"));
+      try {
+        const build = Bun.spawn(
+          [
+            join(ROOT, "node_modules/.bin/wrangler"),
+            "deploy",
+            "--dry-run",
+            "--config",
+            config,
+            "--outdir",
+            folder,
+          ],
+          {
+            cwd: ROOT,
+            env: { ...Bun.env, WRANGLER_SEND_METRICS: "false", CI: "true", NO_COLOR: "1" },
+            stdin: "ignore",
+            stdout: "pipe",
+            stderr: "pipe",
+          },
+        );
+        const said = (await new Response(build.stdout).text()) + (await new Response(build.stderr).text());
+        expect(await build.exited, said).toBe(0);
+        const scripts = readdirSync(folder).filter((name) => name.endsWith(".js"));
+        expect(scripts).toHaveLength(1);
+        const script = readFileSync(join(folder, scripts[0]!));
+        const compressed = gzipSync(script).byteLength;
+        console.log(
+          `${config}: ${(script.byteLength / 1000).toFixed(1)} kB, ${(compressed / 1000).toFixed(1)} kB after gzip`,
+        );
+        expect(compressed).toBeLessThan(mostBytes);
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
+    }, 120_000);
+  }
+});
