@@ -8,15 +8,29 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bunPlatform, chooseBroker, openBroker } from "../../runtimes/bun/mod.ts";
 import { type Broker, type BrokerQueue, Producer, queue, resolveOptions } from "../../src/mod.ts";
+import { DENO } from "../runtimes/deno/process.ts";
 import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
 import { ids, type Line, readLedger, untilLedger } from "../support/ledger.ts";
 import type { VictimBody, VictimSettings } from "../support/victim.ts";
 
-const VICTIM = join(import.meta.dir, "../support/victim.ts");
+const VICTIM = [process.execPath, join(import.meta.dir, "../support/victim_main.ts")];
+const DENO_VICTIM = [
+  DENO,
+  "run",
+  "--no-check",
+  "--no-prompt",
+  "--allow-read",
+  "--allow-write",
+  "--allow-run",
+  `--allow-env=${["EDDY_VICTIM", "EDDY_BROKER", "EDDY_BROKER_TOKEN", "UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"]}`,
+  join(import.meta.dir, "../runtimes/deno/programs/victim.ts"),
+];
 const platform = bunPlatform();
 
 interface Engine {
   readonly name: string;
+  /** Starts a victim. */
+  readonly victim: readonly string[];
   /** The broker's name on a command line, and the environment that goes with it. */
   broker(): string;
   readonly env: Record<string, string>;
@@ -36,8 +50,19 @@ afterAll(async () => {
 });
 
 const ENGINES: readonly Engine[] = [
-  { name: "sqlite", broker: () => `sqlite:${join(directory, "jobs.sqlite")}`, env: {} },
-  { name: "redis", broker: () => redis.gateway.url, env: { EDDY_BROKER_TOKEN: "test-token" } },
+  { name: "sqlite", victim: VICTIM, broker: () => `sqlite:${join(directory, "jobs.sqlite")}`, env: {} },
+  {
+    name: "sqlite on Deno",
+    victim: DENO_VICTIM,
+    broker: () => `sqlite:${join(directory, "deno.sqlite")}`,
+    env: {},
+  },
+  {
+    name: "redis",
+    victim: VICTIM,
+    broker: () => redis.gateway.url,
+    env: { EDDY_BROKER_TOKEN: "test-token" },
+  },
 ];
 
 /** Victims started one after another on one ledger. */
@@ -45,16 +70,18 @@ class Victims {
   readonly ledger: string;
   readonly #settings: VictimSettings;
   readonly #env: Record<string, string>;
+  readonly #command: readonly string[];
   #process: Bun.Subprocess | undefined;
 
   constructor(engine: Engine, name: string, settings: Omit<VictimSettings, "broker" | "queue" | "ledger">) {
     this.ledger = join(directory, `${engine.name}-${name}.ledger`);
     this.#settings = { ...settings, broker: engine.broker(), queue: name, ledger: this.ledger };
     this.#env = engine.env;
+    this.#command = engine.victim;
   }
 
   start(): Bun.Subprocess {
-    this.#process = Bun.spawn([process.execPath, VICTIM], {
+    this.#process = Bun.spawn([...this.#command], {
       env: { ...process.env, ...this.#env, EDDY_VICTIM: JSON.stringify(this.#settings) },
       stdio: ["ignore", "inherit", "inherit"],
     });
