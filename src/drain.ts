@@ -281,7 +281,8 @@ class BoundedRun implements RunLimiter {
   /** Asks what is left, if there is budget for it. */
   async countLeft(queues: readonly WorkerQueue[]): Promise<number | null> {
     if (!this.#broker.capabilities.has("sizes")) return null;
-    if (!this.#affords(queues.length * this.#requestCosts)) return null;
+    // Two a queue: the engine may have forgotten its script.
+    if (!this.#affords(2 * queues.length * this.#requestCosts)) return null;
     try {
       let left = 0;
       // The run's own queues: others of the same names would have to be opened first, which may cost requests.
