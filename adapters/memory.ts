@@ -25,6 +25,8 @@ export interface MemoryBrokerOptions {
 const CAPABILITIES: ReadonlySet<Capability> = new Set<Capability>([
   "exchange",
   "abandon",
+  "fenced",
+  "atomic",
   "delay",
   "priority",
   "dedupe",

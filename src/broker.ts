@@ -34,6 +34,10 @@ export type Priority = "high" | "normal" | "low";
  * - `exchange`: settle, renew and claim in one round trip.
  * - `waits`: the engine itself holds a claim open for up to `waitMs`.
  * - `abandon`: a lease can be given back by its id alone.
+ * - `fenced`: the engine itself keeps the leases. So every connection knows each by its id; one whose deadline passed is held still until a claim takes
+ *   its jobs back; and a claim tells when the next one ends. Without it only the connection that claimed knows a lease, which is over when its deadline has
+ *   passed there, and a verdict sent just before may take effect just after.
+ * - `atomic`: an enqueue's jobs are taken in all or none, and stay together. Without it a request can be taken in by half; sent again it adds the rest.
  * - `delay`, `priority`, `dedupe`: these fields of {@linkcode NewJob} work.
  * - `wake`: {@linkcode BrokerQueue.watch} tells of new work.
  * - `sizes`, `peek`, `clear`, `redrive`, `pause`: the methods of that name.
@@ -43,6 +47,8 @@ export type Capability =
   | "exchange"
   | "waits"
   | "abandon"
+  | "fenced"
+  | "atomic"
   | "delay"
   | "priority"
   | "dedupe"
@@ -199,7 +205,7 @@ export interface Settlement {
  * - `done`: the verdict took effect, now or when it was sent before.
  * - `lost`: the lease is no longer held, somebody else may have the job; nothing was changed.
  *
- * A lease whose deadline passed is held still until another claim takes its jobs back.
+ * A lease whose deadline passed is held still until another claim takes its jobs back (`fenced`).
  */
 export type SettleResult = "done" | "lost";
 
@@ -278,7 +284,7 @@ export interface BrokerQueue {
   open(): Promise<void>;
 
   /**
-   * Takes in up to `maxEnqueue` jobs, all or none. Answers one result a job, in order.
+   * Takes in up to `maxEnqueue` jobs, all or none (`atomic`). Answers one result a job, in order.
    *
    * `requestId` names the enqueue: sent again within `dedupeWindowMs` it adds nothing and answers as it did (engines
    * without `dedupe` may add again).

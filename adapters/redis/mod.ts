@@ -50,6 +50,8 @@ export type { RedisBrokerOptions } from "./options.ts";
 const CAPABILITIES: ReadonlySet<Capability> = new Set<Capability>([
   "exchange",
   "abandon",
+  "fenced",
+  "atomic",
   "delay",
   "priority",
   "dedupe",

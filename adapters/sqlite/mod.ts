@@ -78,6 +78,8 @@ export interface SqliteBrokerOptions {
 const CAPABILITIES: ReadonlySet<Capability> = new Set<Capability>([
   "exchange",
   "abandon",
+  "fenced",
+  "atomic",
   "delay",
   "priority",
   "dedupe",

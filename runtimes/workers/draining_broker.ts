@@ -36,6 +36,8 @@ function turn(): Promise<void> {
 const CAPABILITIES: ReadonlySet<Capability> = new Set<Capability>([
   "exchange",
   "abandon",
+  "fenced",
+  "atomic",
   "delay",
   "priority",
   "dedupe",

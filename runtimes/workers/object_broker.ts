@@ -37,6 +37,8 @@ import type { ObjectNamespace } from "./types.ts";
 const CAPABILITIES: ReadonlySet<Capability> = new Set<Capability>([
   "exchange",
   "abandon",
+  "fenced",
+  "atomic",
   "delay",
   "priority",
   "dedupe",

@@ -102,4 +102,4 @@ const harness: Harness = {
   },
 };
 
-conformance(harness, 155);
+conformance(harness, 161);

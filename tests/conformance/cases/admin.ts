@@ -47,7 +47,7 @@ export const adminCases: readonly ConformanceCase[] = [
   },
   {
     name: "sizes: looking takes no lease back",
-    needs: ["sizes", "peek"],
+    needs: ["sizes", "peek", "fenced"],
     async run({ open, shortMs, passShort }) {
       const { queue, other } = await open({ leaseMs: shortMs });
       await put(queue, "a");

@@ -110,7 +110,7 @@ export const claimCases: readonly ConformanceCase[] = [
   },
   {
     name: "claim: sent again over another connection, it answers with the same deliveries",
-    needs: [],
+    needs: ["fenced"],
     async run({ queue, other }) {
       await put(queue, "a", "b");
       const id = leaseId();
@@ -133,14 +133,25 @@ export const claimCases: readonly ConformanceCase[] = [
   {
     name: "claim: a late copy takes nothing once all was settled",
     needs: [],
-    async run({ queue, other }) {
+    async run({ queue }) {
       await put(queue, "a");
       const id = leaseId();
       await settle(queue, await take(queue, 4, id), ACK);
       await put(queue, "b");
       same(await take(queue, 4, id), [], "the late copy");
-      same(await take(other, 4, id), [], "the late copy over another connection");
       same(ids(await take(queue)), ["b"], "a new claim");
+    },
+  },
+  {
+    name: "claim: a late copy over another connection takes nothing once all was settled",
+    needs: ["fenced"],
+    async run({ queue, other }) {
+      await put(queue, "a");
+      const id = leaseId();
+      await settle(queue, await take(queue, 4, id), ACK);
+      await put(queue, "b");
+      same(await take(other, 4, id), [], "the late copy");
+      same(ids(await take(other)), ["b"], "a new claim");
     },
   },
   {
@@ -193,6 +204,17 @@ export const claimCases: readonly ConformanceCase[] = [
   {
     name: "claim: copies sent at the same time take one set of jobs",
     needs: [],
+    async run({ queue, other }) {
+      await put(queue, ...idsOf("a", 8));
+      const id = leaseId();
+      const replies = await Promise.all([take(queue, 3, id), take(queue, 3, id), take(queue, 3, id)]);
+      for (const reply of replies) same(ids(reply), ["a1", "a2", "a3"], "each copy's reply");
+      same(ids(await take(other)), ["a4", "a5", "a6", "a7", "a8"], "what is left");
+    },
+  },
+  {
+    name: "claim: copies sent at the same time over two connections take one set of jobs",
+    needs: ["fenced"],
     async run({ queue, other }) {
       await put(queue, ...idsOf("a", 8));
       const id = leaseId();
@@ -267,7 +289,7 @@ export const claimCases: readonly ConformanceCase[] = [
   },
   {
     name: "claim: short of jobs, it tells when the next held one could come back",
-    needs: [],
+    needs: ["fenced"],
     async run({ queue, other, passMs }) {
       await put(queue, "a");
       await take(queue);

@@ -151,7 +151,7 @@ export const enqueueCases: readonly ConformanceCase[] = [
   },
   {
     name: "enqueue: from several connections at once, each request's jobs stay together and in order",
-    needs: [],
+    needs: ["atomic"],
     async run({ queue, other }) {
       await Promise.all(
         idsOf("r", 12).map((request, i) => put(i % 2 ? queue : other, ...idsOf(`${request}.`, 5))),

@@ -87,7 +87,7 @@ export const leaseCases: readonly ConformanceCase[] = [
   },
   {
     name: "lease: past its deadline it can be renewed as long as nobody took its jobs back",
-    needs: [],
+    needs: ["fenced"],
     async run({ open, shortMs, passShort }) {
       const { queue, other } = await open({ leaseMs: shortMs });
       await put(queue, "a");
@@ -213,6 +213,23 @@ export const leaseCases: readonly ConformanceCase[] = [
       await put(queue, "a", "b", "c");
       const id = leaseId();
       await claim(queue, 2, id);
+      await queue.abandon!([id]);
+      const deliveries = await take(other);
+      same(ids(deliveries), ["a", "b", "c"], "the next claim");
+      same(
+        deliveries.map((one) => [one.attempt, one.suspect]),
+        deliveries.map(() => [1, false]),
+        "attempt and suspicion",
+      );
+    },
+  },
+  {
+    name: "abandon: by another connection, gives back what the first one holds",
+    needs: ["abandon", "fenced"],
+    async run({ queue, other }) {
+      await put(queue, "a", "b", "c");
+      const id = leaseId();
+      await claim(queue, 2, id);
       await other.abandon!([id]);
       const deliveries = await take(queue);
       same(ids(deliveries), ["a", "b", "c"], "the next claim");
@@ -239,6 +256,17 @@ export const leaseCases: readonly ConformanceCase[] = [
   {
     name: "abandon: before the claim itself arrives, that claim takes nothing",
     needs: ["abandon"],
+    async run({ queue }) {
+      await put(queue, "a");
+      const id = leaseId();
+      await queue.abandon!([id]);
+      same(await take(queue, 2, id), [], "the claim that came late");
+      same(ids(await take(queue)), ["a"], "a new claim");
+    },
+  },
+  {
+    name: "abandon: by another connection before the claim arrives, that claim takes nothing",
+    needs: ["abandon", "fenced"],
     async run({ queue, other }) {
       await put(queue, "a");
       const id = leaseId();

@@ -36,12 +36,23 @@ export const settleCases: readonly ConformanceCase[] = [
   {
     name: "settle: an ack sent twice is done both times",
     needs: [],
-    async run({ queue, other }) {
+    async run({ queue }) {
       await put(queue, "a", "b");
       const deliveries = await take(queue, 2);
       same(await settle(queue, deliveries.slice(0, 1), ACK), ["done"], "the first");
       same(await settle(queue, deliveries.slice(0, 1), ACK), ["done"], "the second, its lease still held");
       same(await settle(queue, deliveries, ACK), ["done", "done"], "with the rest of the lease");
+      same(await settle(queue, deliveries, ACK), ["done", "done"], "its lease ended");
+    },
+  },
+  {
+    name: "settle: an ack sent again over another connection is done",
+    needs: ["fenced"],
+    async run({ queue, other }) {
+      await put(queue, "a", "b");
+      const deliveries = await take(queue, 2);
+      same(await settle(queue, deliveries.slice(0, 1), ACK), ["done"], "the first");
+      same(await settle(other, deliveries, ACK), ["done", "done"], "with the rest of the lease");
       same(await settle(other, deliveries, ACK), ["done", "done"], "its lease ended");
     },
   },
@@ -281,7 +292,7 @@ export const settleCases: readonly ConformanceCase[] = [
   },
   {
     name: "settle: past its deadline a lease is held until another claim takes its jobs back",
-    needs: [],
+    needs: ["fenced"],
     async run({ open, shortMs, passShort }) {
       const { queue } = await open({ leaseMs: shortMs });
       await put(queue, "a");
