@@ -1,0 +1,329 @@
+/**
+ * Those who take jobs in a simulated world: workers that come, stop, die and come back, and bounded runs.
+ *
+ * @module
+ */
+import { type DrainReport, drain } from "../../src/drain.ts";
+import { BrokerRefusedError } from "../../src/errors.ts";
+import { type RunningWorker, startWorker } from "../../src/start.ts";
+import { defineWorker, type WorkerDefinition } from "../../src/worker.ts";
+import { simulatedHandler } from "./handlers.ts";
+import { SimulatedLink } from "./link.ts";
+import { LoopWatch } from "./loop_watch.ts";
+import { Machine } from "./machine.ts";
+import type { QueueModel } from "./model.ts";
+import type { ClockPlan, DrainPlan, EndPlan, LifeEvent, QueuePlan, WorkerPlan } from "./plan.ts";
+import { DEDUPE_WINDOW_MS, type World } from "./world.ts";
+
+/** Timers count in whole milliseconds: a sum of waits may take so much longer. */
+const ROUNDING_MS = 20;
+/** What a stop may take to close, beyond its three waits. */
+const CLOSE_MS = 1_000;
+/** How long a worker that could not start, or was killed, stays away. */
+const RESTART_MS = 500;
+
+export interface Member {
+  readonly label: string;
+  readonly watches: readonly LoopWatch[];
+  /** Whether it is as it will stay. */
+  readonly settled: boolean;
+  begin(): void;
+  died(machine: Machine): void;
+  end(): Promise<void>;
+}
+
+/** One machine with what belongs to it. */
+interface Life {
+  readonly machine: Machine;
+  readonly watch: LoopWatch;
+  readonly link: SimulatedLink;
+  readonly definition: WorkerDefinition;
+  readonly bornAt: number;
+  running: RunningWorker | undefined;
+}
+
+class Lives {
+  readonly watches: LoopWatch[] = [];
+  readonly #world: World;
+  readonly #plan: ClockPlan & EndPlan & { readonly queues: readonly number[] };
+  readonly #label: string;
+  readonly #isDrain: boolean;
+
+  constructor(world: World, plan: WorkerPlan | DrainPlan, label: string, isDrain: boolean) {
+    this.#world = world;
+    this.#plan = plan;
+    this.#label = label;
+    this.#isDrain = isDrain;
+  }
+
+  next(): Life {
+    const world = this.#world;
+    const { plan, base, fail, trace, door } = world;
+    const machine = new Machine(base, `${this.#label}.${this.watches.length}`, plan.seed, this.#plan);
+    const served = this.#plan.queues.map((index) => plan.queues[index] as QueuePlan);
+    const queues = new Map(
+      served.map((one) => [one.name, { plan: one, model: world.models.get(one.name) as QueueModel }]),
+    );
+    const watch = new LoopWatch({
+      machine,
+      queues,
+      isDrain: this.#isDrain,
+      maxInFlight: plan.maxInFlight,
+      fail,
+      calm: world.isCalm,
+    });
+    const link = new SimulatedLink({ base, plan, machine, owner: this.#label, door, watch, trace, fail });
+    const { graceMs, abortWaitMs, settleWaitMs } = this.#plan;
+    const definition = defineWorker({
+      queues: served.map((one) => simulatedHandler(one, DEDUPE_WINDOW_MS, world, machine, watch)),
+      graceMs,
+      abortWaitMs,
+      settleWaitMs,
+    });
+    this.watches.push(watch);
+    trace(() => `${machine.label} is there`);
+    return { machine, watch, link, definition, bornAt: base.now(), running: undefined };
+  }
+}
+
+export class WorkerMember implements Member {
+  readonly label: string;
+  readonly plan: WorkerPlan;
+  readonly #world: World;
+  readonly #lives: Lives;
+  #life: Life | undefined;
+  #stopping = false;
+  #ending = false;
+
+  constructor(world: World, plan: WorkerPlan, label: string) {
+    this.#world = world;
+    this.plan = plan;
+    this.label = label;
+    this.#lives = new Lives(world, plan, label, false);
+  }
+
+  get watches(): readonly LoopWatch[] {
+    return this.#lives.watches;
+  }
+
+  get settled(): boolean {
+    const { base, plan } = this.#world;
+    const life = this.#life;
+    return (
+      base.now() >= plan.calmMs && life?.running !== undefined && !this.#stopping && !life.machine.isPaused
+    );
+  }
+
+  /** Whether it is told of news of a queue. */
+  watching(queue: string): boolean {
+    return this.#life?.link.isWatching(queue) === true;
+  }
+
+  begin(): void {
+    const { base } = this.#world;
+    base.setTimer(this.plan.startMs, () => this.#boot());
+    for (const event of this.plan.events) base.setTimer(event.atMs, () => this.#happens(event));
+  }
+
+  died(machine: Machine): void {
+    if (this.#life?.machine !== machine) return;
+    this.#gone(RESTART_MS);
+  }
+
+  async end(): Promise<void> {
+    this.#ending = true;
+    if (this.#life !== undefined) await this.#stop(this.#life, false);
+  }
+
+  #boot(): void {
+    const { base, trace } = this.#world;
+    if (this.#life !== undefined || this.#ending) return;
+    const life = this.#lives.next();
+    this.#life = life;
+    const { machine, link, definition, watch } = life;
+    this.#checkStartBound(life);
+    startWorker(definition, { broker: link, platform: machine, on: watch.told }).then(
+      (running) => {
+        life.running = running;
+      },
+      (error: unknown) => {
+        trace(() => `${machine.label} could not start: ${error}`);
+        if (error instanceof RangeError || error instanceof BrokerRefusedError) {
+          this.#world.fail("threw", `${machine.label} was refused: ${error}`);
+        }
+        machine.kill();
+        if (this.#life === life) {
+          this.#life = undefined;
+          base.setTimer(RESTART_MS, () => this.#boot());
+        }
+      },
+    );
+  }
+
+  /** Opening may take four request timeouts, the watch one. */
+  #checkStartBound(life: Life): void {
+    const { base, plan } = this.#world;
+    const timeouts = this.plan.queues.map((index) => (plan.queues[index] as QueuePlan).requestTimeoutMs);
+    const bound = 6 * Math.max(...timeouts) * 1.02 + ROUNDING_MS;
+    base.setTimer(bound, () => {
+      const { machine, bornAt } = life;
+      if (!machine.alive || life.running !== undefined || this.#life !== life) return;
+      if (machine.pausedBetween(bornAt, base.now()) > 0) return;
+      this.#world.fail("startUnbounded", `${machine.label} has not started after ${bound.toFixed(0)} ms`);
+    });
+  }
+
+  #happens(event: LifeEvent): void {
+    const life = this.#life;
+    if (life === undefined || this.#ending) return;
+    const { trace } = this.#world;
+    trace(() => `${life.machine.label}: ${JSON.stringify(event)}`);
+    switch (event.kind) {
+      case "crash":
+        life.machine.kill();
+        this.#gone(event.downMs);
+        break;
+      case "freeze":
+        life.machine.freeze(event.forMs);
+        break;
+      case "stop":
+        if (life.running === undefined || this.#stopping) return;
+        // Code of the machine calls it, so a frozen one calls it later.
+        life.machine.arrives(0, () => {
+          if (this.#life !== life || this.#stopping) return;
+          void this.#stop(life, event.twice).then(() => {
+            if (this.#life === life) this.#gone(event.downMs);
+          });
+        });
+        break;
+    }
+  }
+
+  #gone(downMs: number): void {
+    this.#life = undefined;
+    this.#stopping = false;
+    this.#world.base.setTimer(downMs, () => this.#boot());
+  }
+
+  async #stop(life: Life, twice: boolean): Promise<void> {
+    const { machine, watch } = life;
+    const { base, fail, trace } = this.#world;
+    const running = life.running as RunningWorker;
+    this.#stopping = true;
+    watch.stopCalled = true;
+    const from = machine.trueNow();
+    trace(() => `${machine.label} is asked to stop`);
+    const stopped = running.stop();
+    if (twice) running.stop().catch(() => {});
+    const { graceMs, abortWaitMs, settleWaitMs } = this.plan;
+    const bound = (graceMs + abortWaitMs + settleWaitMs + CLOSE_MS) * 1.02 + ROUNDING_MS;
+    base.setTimer(machine.lagMs() + bound, () => {
+      if (!machine.alive || watch.ended || machine.pausedBetween(from, base.now()) > 0) return;
+      fail("stopUnbounded", `${machine.label} has not stopped after ${bound.toFixed(0)} ms`);
+    });
+    await stopped;
+    trace(() => `${machine.label} has stopped`);
+    watch.ended = true;
+    // What it left running can still be seen for a while, then the process is gone.
+    base.setTimer(200, () => machine.kill());
+  }
+}
+
+export class DrainMember implements Member {
+  readonly label: string;
+  readonly #plan: DrainPlan;
+  readonly #world: World;
+  readonly #lives: Lives;
+  #machine: Machine | undefined;
+  settled = false;
+
+  constructor(world: World, plan: DrainPlan, label: string) {
+    this.#world = world;
+    this.#plan = plan;
+    this.label = label;
+    this.#lives = new Lives(world, plan, label, true);
+  }
+
+  get watches(): readonly LoopWatch[] {
+    return this.#lives.watches;
+  }
+
+  begin(): void {
+    this.#world.base.setTimer(this.#plan.startMs, () => this.#run(this.#lives.next()));
+  }
+
+  died(machine: Machine): void {
+    if (this.#machine === machine) this.settled = true;
+  }
+
+  end(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  #run(life: Life): void {
+    const { machine, link, watch, definition } = life;
+    const { maxMs, maxRequests, maxJobs, signalAfterMs, crashAfterMs } = this.#plan;
+    const { base, fail, trace } = this.#world;
+    this.#machine = machine;
+    const aborter = new AbortController();
+    if (signalAfterMs !== undefined) {
+      machine.setTimer(signalAfterMs, () => {
+        trace(() => `${machine.label} is asked to end`);
+        if (!watch.ended) watch.stopCalled = true;
+        aborter.abort();
+      });
+    }
+    if (crashAfterMs !== undefined) {
+      base.setTimer(crashAfterMs, () => {
+        machine.kill();
+        this.settled = true;
+      });
+    }
+    const from = machine.trueNow();
+    const bound = maxMs * 1.02 + ROUNDING_MS;
+    base.setTimer(bound, () => {
+      if (!machine.alive || watch.ended || machine.pausedBetween(from, base.now()) > 0) return;
+      fail("overBudget", `${machine.label} has not ended after ${bound.toFixed(0)} ms`);
+    });
+    const over = (report: DrainReport | undefined) => {
+      watch.ended = true;
+      this.settled = true;
+      if (maxRequests !== undefined && link.requests > maxRequests) {
+        fail("overBudget", `${machine.label} made ${link.requests} requests; ${maxRequests} is its budget`);
+      }
+      if (report !== undefined) this.#checkReport(report, watch, link);
+      base.setTimer(200, () => machine.kill());
+    };
+    drain(definition, {
+      broker: link,
+      platform: machine,
+      on: watch.told,
+      signal: aborter.signal,
+      budget: { maxMs, maxRequests, maxJobs },
+    }).then(
+      (report) => {
+        trace(() => `${machine.label} reports ${JSON.stringify(report)}`);
+        over(report);
+      },
+      (error: unknown) => {
+        trace(() => `${machine.label} failed: ${error}`);
+        if (error instanceof RangeError) fail("threw", `${machine.label} was refused: ${error}`);
+        over(undefined);
+      },
+    );
+  }
+
+  #checkReport(report: DrainReport, watch: LoopWatch, link: SimulatedLink): void {
+    const { label } = watch.machine;
+    const { maxJobs } = this.#plan;
+    const { fail } = this.#world;
+    if (maxJobs !== undefined && report.jobs > maxJobs) {
+      fail("overBudget", `${label} started ${report.jobs} jobs; ${maxJobs} is its budget`);
+    }
+    if (report.jobs !== watch.starts)
+      fail("wrongReport", `${label} started ${watch.starts}, says ${report.jobs}`);
+    if (report.requests < link.requests) {
+      fail("wrongReport", `${label} made ${link.requests} requests, says ${report.requests}`);
+    }
+  }
+}

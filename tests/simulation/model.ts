@@ -1,0 +1,425 @@
+/**
+ * The independent model of the broker: what the contract says it must answer, from the verbs seen at its door. It knows nothing of any
+ * adapter: jobs, leases and deadlines are kept here a second time, as plainly as can be, and each answer is compared.
+ *
+ * @module
+ */
+import type {
+  ClaimReply,
+  ClaimRequest,
+  Delivery,
+  Enqueued,
+  NewJob,
+  RenewResult,
+  Settlement,
+  SettleResult,
+} from "../../src/broker.ts";
+import { checkLevels, checkOrder } from "./model_order.ts";
+import type { Fail } from "./violation.ts";
+
+/** An ended lease's id is remembered at least this long; later an adapter may have forgotten it. */
+const REMEMBERED_MS = 60_000;
+
+export interface JobView {
+  readonly id: string;
+  readonly body: NewJob["body"];
+  /** 0 high, 1 normal, 2 low. */
+  readonly level: number;
+  state: "ready" | "delayed" | "held" | "acked" | "dead";
+  /** Attempts charged and not taken back. */
+  charged: number;
+  suspect: boolean;
+  dueAt: number;
+  /** Its place in line: between these two. They differ where the contract leaves it open when a job that came due joined the tail. */
+  earliest: number;
+  latest: number;
+  lease: LeaseView | undefined;
+  /** Why it is a dead letter. */
+  reason: string | undefined;
+}
+
+interface Slot {
+  readonly job: JobView;
+  state: "held" | "done" | "lost";
+}
+
+export interface LeaseView {
+  readonly id: string;
+  /** Which machine claimed it. */
+  readonly holder: string;
+  readonly slots: Map<string, Slot>;
+  deadline: number;
+  over: boolean;
+  endedAt: number;
+}
+
+const LEVELS = ["high", "normal", "low"];
+
+export class QueueModel {
+  readonly name: string;
+  readonly jobs = new Map<string, JobView>();
+  readonly leases = new Map<string, LeaseView>();
+  readonly #leaseMs: number;
+  readonly #dedupeWindowMs: number;
+  readonly #fail: Fail;
+  readonly #told: () => void;
+  readonly #enqueues = new Map<string, number>();
+  readonly #acceptedAt = new Map<string, number>();
+  readonly #passedOver: [number, number, number] = [0, 0, 0];
+  readonly #waiters = new Set<() => void>();
+  #place = 0;
+  /** Jobs not yet acked or dead. */
+  open = 0;
+
+  constructor(name: string, leaseMs: number, dedupeWindowMs: number, fail: Fail, changed: () => void) {
+    this.name = name;
+    this.#leaseMs = leaseMs;
+    this.#dedupeWindowMs = dedupeWindowMs;
+    this.#fail = fail;
+    this.#told = changed;
+  }
+
+  /** Calls back once after the next change; answers what takes it back. */
+  onceChanged(fn: () => void): () => void {
+    this.#waiters.add(fn);
+    return () => this.#waiters.delete(fn);
+  }
+
+  /** Jobs that a machine holds under leases that the broker's clock still grants. */
+  *heldBy(holder: string, now: number): Iterable<JobView> {
+    for (const lease of this.leases.values()) {
+      if (lease.over || lease.holder !== holder || lease.deadline <= now) continue;
+      for (const slot of lease.slots.values()) if (slot.state === "held") yield slot.job;
+    }
+  }
+
+  /** How many jobs are in a state. */
+  count(state: JobView["state"]): number {
+    let count = 0;
+    for (const job of this.jobs.values()) if (job.state === state) count += 1;
+    return count;
+  }
+
+  /** When the next delayed job is due or the next lease runs out. */
+  nextChangeAt(): number {
+    let next = Number.POSITIVE_INFINITY;
+    for (const job of this.jobs.values()) if (job.state === "delayed") next = Math.min(next, job.dueAt);
+    for (const lease of this.leases.values()) if (!lease.over) next = Math.min(next, lease.deadline);
+    return next;
+  }
+
+  /** Whether a claim would bring something. */
+  claimable(now: number): boolean {
+    for (const job of this.jobs.values()) if (this.#canBeClaimed(job, now)) return true;
+    return false;
+  }
+
+  enqueued(requestId: string, jobs: readonly NewJob[], answers: readonly Enqueued[], now: number): void {
+    this.#joinEarliest(now);
+    const again = (this.#enqueues.get(requestId) ?? Number.NEGATIVE_INFINITY) > now;
+    this.#enqueues.set(
+      requestId,
+      again ? (this.#enqueues.get(requestId) as number) : now + this.#dedupeWindowMs,
+    );
+    if (answers.length !== jobs.length) {
+      this.#fail("wrongAnswer", `enqueue of ${jobs.length} jobs was answered with ${answers.length} results`);
+    }
+    if (again) return;
+    jobs.forEach((job, index) => {
+      const duplicate = answers[index]?.duplicate === true;
+      const known = (this.#acceptedAt.get(job.id) ?? Number.NEGATIVE_INFINITY) + this.#dedupeWindowMs > now;
+      if (duplicate !== (job.dedupe && known)) {
+        this.#fail(
+          "duplicate",
+          `job ${job.id} was ${duplicate ? "refused as a duplicate" : "accepted again"}`,
+        );
+      }
+      if (!duplicate) this.#accept(job, now);
+    });
+    this.#changed();
+  }
+
+  claimed(holder: string, request: ClaimRequest, reply: ClaimReply, now: number): void {
+    this.#joinEarliest(now);
+    const { deliveries } = reply;
+    if (deliveries.length > request.max) {
+      this.#fail("wrongAnswer", `a claim of ${request.max} was answered with ${deliveries.length}`);
+    }
+    const known = this.leases.get(request.leaseId);
+    if (known !== undefined) this.#claimedAgain(known, deliveries, now);
+    else this.#claimedNew(holder, request, deliveries, now);
+    this.#checkNextDue(request, reply, now);
+    this.#changed();
+  }
+
+  settled(settlements: readonly Settlement[], results: readonly SettleResult[], now: number): void {
+    this.#joinEarliest(now);
+    for (const [index, settlement] of settlements.entries()) this.#settled(settlement, results[index], now);
+    this.#changed();
+  }
+
+  renewed(leaseIds: readonly string[], results: readonly RenewResult[], now: number): void {
+    leaseIds.forEach((id, index) => {
+      const lease = this.leases.get(id);
+      const held = lease !== undefined && !lease.over;
+      if ((results[index] === "held") !== held) {
+        this.#fail(
+          "wrongAnswer",
+          `renewing lease ${id} was answered ${results[index]}, which it is ${held ? "not" : ""}`,
+        );
+      }
+      if (held) lease.deadline = now + this.#leaseMs;
+    });
+  }
+
+  abandoned(leaseIds: readonly string[], now: number): void {
+    this.#joinEarliest(now);
+    for (const id of leaseIds) {
+      const lease = this.leases.get(id);
+      if (lease === undefined) this.#bar(id, now);
+      else if (!lease.over) {
+        for (const slot of lease.slots.values()) {
+          if (slot.state !== "held") continue;
+          slot.state = "lost";
+          this.#giveBack(slot.job);
+        }
+        this.#end(lease, now);
+      }
+    }
+    this.#changed();
+  }
+
+  #changed(): void {
+    this.#told();
+    const waiters = [...this.#waiters];
+    this.#waiters.clear();
+    for (const fn of waiters) fn();
+  }
+
+  #accept(job: NewJob, now: number): void {
+    if (this.jobs.has(job.id)) this.#fail("duplicate", `job ${job.id} was accepted twice`);
+    this.#acceptedAt.set(job.id, now);
+    this.#place += 1;
+    const delayed = job.delayMs > 0;
+    this.jobs.set(job.id, {
+      id: job.id,
+      body: job.body,
+      level: LEVELS.indexOf(job.priority),
+      state: delayed ? "delayed" : "ready",
+      charged: 0,
+      suspect: false,
+      dueAt: now + job.delayMs,
+      earliest: delayed ? Number.NaN : this.#place,
+      latest: delayed ? Number.NaN : this.#place,
+      lease: undefined,
+      reason: undefined,
+    });
+    this.open += 1;
+  }
+
+  /** A claim of a lease that is known: the same deliveries while it is held, none when it is over. */
+  #claimedAgain(lease: LeaseView, deliveries: readonly Delivery[], now: number): void {
+    if (lease.over) {
+      const forgotten = now - lease.endedAt >= REMEMBERED_MS;
+      if (deliveries.length > 0 && !forgotten) {
+        this.#fail(
+          "wrongAnswer",
+          `a copy of claim ${lease.id}, which is over, took ${deliveries.length} jobs`,
+        );
+      }
+      return;
+    }
+    const held = [...lease.slots].filter(([, slot]) => slot.state === "held");
+    const same =
+      held.length === deliveries.length &&
+      held.every(([token, slot]) => deliveries.some((one) => one.token === token && one.id === slot.job.id));
+    if (!same) {
+      this.#fail(
+        "wrongAnswer",
+        `claim ${lease.id}, sent again, was answered with ${deliveries.length} jobs; it holds ${held.length}`,
+      );
+    }
+    for (const one of deliveries) this.#checkDelivery(one, this.jobs.get(one.id), 0);
+    lease.deadline = now + this.#leaseMs;
+  }
+
+  #claimedNew(holder: string, request: ClaimRequest, deliveries: readonly Delivery[], now: number): void {
+    this.#takeBack(now);
+    this.#joinLatest(now);
+    const could = [...this.jobs.values()].filter((job) => this.#canBeClaimed(job, now));
+    const lease: LeaseView = {
+      id: request.leaseId,
+      holder,
+      slots: new Map(),
+      deadline: now + this.#leaseMs,
+      over: deliveries.length === 0,
+      endedAt: now,
+    };
+    this.leases.set(lease.id, lease);
+    for (const one of deliveries) this.#deliver(lease, one, now);
+    const delivered = new Set(deliveries.map((one) => one.id));
+    const left = could.filter((job) => !delivered.has(job.id));
+    if (deliveries.length < request.max && left.length > 0) {
+      this.#fail(
+        "stranded",
+        `claim ${lease.id} of ${request.max} brought ${deliveries.length} and left ${left[0]?.id}`,
+      );
+    }
+    const taken = deliveries.map((one) => this.jobs.get(one.id)).filter((job) => job !== undefined);
+    checkOrder(taken, left, this.#fail);
+    checkLevels(taken, left, this.#passedOver, this.#fail);
+  }
+
+  #deliver(lease: LeaseView, one: Delivery, now: number): void {
+    const job = this.jobs.get(one.id);
+    if (job === undefined)
+      return this.#fail("wrongAnswer", `job ${one.id}, which nobody enqueued, was delivered`);
+    if (job.state === "held") {
+      const other = job.lease as LeaseView;
+      return this.#fail(
+        "twoHolders",
+        `job ${job.id} was given to ${lease.holder} while ${other.holder} holds it until ${other.deadline}`,
+      );
+    }
+    if (job.state === "acked" || job.state === "dead") {
+      return this.#fail("deliveredAfterEnd", `job ${job.id} was delivered although it is ${job.state}`);
+    }
+    if (job.state === "delayed") {
+      return this.#fail("wrongAnswer", `job ${job.id} was delivered at ${now}; it is due at ${job.dueAt}`);
+    }
+    this.#checkDelivery(one, job, 1);
+    if (one.leaseId !== lease.id) this.#fail("wrongAnswer", `a delivery of ${lease.id} names ${one.leaseId}`);
+    job.charged += 1;
+    job.state = "held";
+    job.lease = lease;
+    if (lease.slots.has(one.token))
+      this.#fail("wrongAnswer", `lease ${lease.id} names two jobs ${one.token}`);
+    lease.slots.set(one.token, { job, state: "held" });
+  }
+
+  /** @param more how many attempts more than charged it must say. */
+  #checkDelivery(one: Delivery, job: JobView | undefined, more: number): void {
+    if (job === undefined) return;
+    if (one.attempt !== job.charged + more) {
+      this.#fail(
+        "wrongAttempt",
+        `job ${job.id} came as attempt ${one.attempt}; ${job.charged + more} is right`,
+      );
+    }
+    if (one.suspect !== job.suspect) {
+      this.#fail("wrongSuspect", `job ${job.id} came ${one.suspect ? "" : "not "}as a suspect`);
+    }
+    if (one.body !== job.body) this.#fail("bodyChanged", `job ${job.id} has another body`);
+  }
+
+  #settled({ delivery, verdict }: Settlement, result: SettleResult | undefined, now: number): void {
+    const lease = this.leases.get(delivery.leaseId);
+    const slot = lease?.slots.get(delivery.token);
+    if (lease === undefined || slot === undefined || slot.job.id !== delivery.id) {
+      return this.#fail("wrongAnswer", `a verdict names a delivery of ${delivery.id} that never was`);
+    }
+    const expected: SettleResult = slot.state === "lost" ? "lost" : "done";
+    const forgotten = lease.over && now - lease.endedAt >= REMEMBERED_MS;
+    if (result !== expected && !(forgotten && result === "lost")) {
+      const promised = expected === "lost" ? "lateFence" : "wrongAnswer";
+      this.#fail(promised, `${verdict.kind} of job ${delivery.id} was answered ${result}; it is ${expected}`);
+    }
+    if (slot.state !== "held") return;
+    slot.state = "done";
+    const { job } = slot;
+    switch (verdict.kind) {
+      case "ack":
+        this.#close(job, "acked", undefined);
+        break;
+      case "dead":
+        this.#close(job, "dead", verdict.error);
+        break;
+      case "release":
+        this.#giveBack(job);
+        break;
+      case "retry":
+        job.suspect = false;
+        job.lease = undefined;
+        job.dueAt = now + verdict.delayMs;
+        this.#place += 1;
+        job.state = verdict.delayMs > 0 ? "delayed" : "ready";
+        job.earliest = job.state === "ready" ? this.#place : Number.NaN;
+        job.latest = job.earliest;
+        break;
+    }
+    if ([...lease.slots.values()].every((one) => one.state !== "held")) this.#end(lease, now);
+  }
+
+  #close(job: JobView, state: "acked" | "dead", reason: string | undefined): void {
+    job.state = state;
+    job.reason = reason;
+    job.lease = undefined;
+    this.open -= 1;
+  }
+
+  /** Given back unstarted: uncharged, as suspect as it was, in the place it had. */
+  #giveBack(job: JobView): void {
+    job.charged -= 1;
+    job.state = "ready";
+    job.lease = undefined;
+  }
+
+  /** A claim takes the jobs of leases that ran out back: they are suspects, and their attempt stays charged. */
+  #takeBack(now: number): void {
+    for (const lease of this.leases.values()) {
+      if (lease.over || lease.deadline > now) continue;
+      for (const slot of lease.slots.values()) {
+        if (slot.state !== "held") continue;
+        slot.state = "lost";
+        slot.job.suspect = true;
+        slot.job.state = "ready";
+        slot.job.lease = undefined;
+      }
+      this.#end(lease, now);
+    }
+  }
+
+  #end(lease: LeaseView, now: number): void {
+    lease.over = true;
+    lease.endedAt = now;
+  }
+
+  #bar(id: string, now: number): void {
+    this.leases.set(id, { id, holder: "", slots: new Map(), deadline: now, over: true, endedAt: now });
+  }
+
+  #canBeClaimed(job: JobView, now: number): boolean {
+    if (job.state === "ready") return true;
+    if (job.state === "delayed") return job.dueAt <= now;
+    return job.state === "held" && (job.lease as LeaseView).deadline <= now;
+  }
+
+  /** Jobs that came due join the tail at some time between then and the next claim. */
+  #joinEarliest(now: number): void {
+    for (const job of this.jobs.values()) {
+      if (job.state === "delayed" && job.dueAt <= now && Number.isNaN(job.earliest)) {
+        job.earliest = this.#place + 0.5;
+      }
+    }
+  }
+
+  #joinLatest(now: number): void {
+    this.#place += 1;
+    for (const job of this.jobs.values()) {
+      if (job.state !== "delayed" || job.dueAt > now) continue;
+      job.latest = this.#place;
+      job.state = "ready";
+    }
+  }
+
+  #checkNextDue(request: ClaimRequest, reply: ClaimReply, now: number): void {
+    if (reply.deliveries.length >= request.max || reply.nextDueMs === undefined) return;
+    const nextAt = this.claimable(now) ? now : this.nextChangeAt();
+    if (reply.nextDueMs < 0 || now + reply.nextDueMs > nextAt) {
+      this.#fail(
+        "wrongAnswer",
+        `a claim was told that the next job is due in ${reply.nextDueMs} ms; it is in ${nextAt - now} ms`,
+      );
+    }
+  }
+}
