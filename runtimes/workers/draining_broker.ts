@@ -32,18 +32,8 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 0));
 }
 
-/** What a drain needs. The rest is asked of the broker behind. */
-const CAPABILITIES: ReadonlySet<Capability> = new Set<Capability>([
-  "exchange",
-  "abandon",
-  "fenced",
-  "atomic",
-  "delay",
-  "priority",
-  "dedupe",
-  "sizes",
-  "memo",
-]);
+/** What a drain has no use for: it is asked of the broker behind. */
+const LEFT_OUT: readonly Capability[] = ["wake", "waits", "peek", "clear", "redrive", "pause"];
 
 /** The broker with a turn for others before each claim, and its deliveries on disk after it. */
 export class DrainingBroker implements Broker {
@@ -55,7 +45,7 @@ export class DrainingBroker implements Broker {
   /** @param confirm resolves when all that was written is on disk. */
   constructor(broker: Broker, confirm: () => Promise<void>) {
     this.name = broker.name;
-    this.capabilities = CAPABILITIES.intersection(broker.capabilities);
+    this.capabilities = broker.capabilities.difference(new Set(LEFT_OUT));
     this.#broker = broker;
     this.#confirm = confirm;
   }

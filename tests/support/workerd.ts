@@ -21,6 +21,11 @@ export interface WorkerdOptions {
   readonly folder?: string;
 }
 
+/** A stream that can be read past. */
+interface Flowing {
+  resume(): unknown;
+}
+
 /** As in wrangler.toml. */
 const COMPATIBILITY_DATE = "2026-04-01";
 const RULES = resolve(import.meta.dir, "workerd_rules.ts");
@@ -58,7 +63,7 @@ export class Workerd {
         ),
         durableObjectsPersist: join(folder, "objects"),
         // Log lines of the code under test, and workerd's own about objects that tests end.
-        handleRuntimeStdio: (stdout, stderr) => {
+        handleRuntimeStdio: (stdout: Flowing, stderr: Flowing) => {
           stdout.resume();
           stderr.resume();
         },

@@ -36,6 +36,12 @@ export const CELLS = {
   },
 } as const satisfies Record<string, Cell>;
 
+/** The Platform port's cases. */
+export const PLATFORM_CELL = {
+  name: "workers",
+  lacks: { stop: "an isolate is ended without a word" },
+} as const;
+
 export type CellName = keyof typeof CELLS;
 
 /** What became of a case. */
