@@ -95,7 +95,7 @@ export class Producer {
   ): Promise<readonly Enqueued[]> {
     const raw: NewJob[] = [];
     for (const [index, job] of jobs.entries()) {
-      const body = encodeBody(queue.codec, job.body);
+      const body = naming(queue.name, index, () => encodeBody(queue.codec, job.body));
       // What the worker will see is checked: a Date, say, is a text by then.
       if (queue.schema !== undefined) await assertFits(queue, decodeBody(queue.codec, body), index);
       raw.push(this.#newJob(queue.name, body, job, index));
@@ -126,7 +126,8 @@ export class Producer {
           "it holds half of a surrogate pair; mend it or give bytes",
         );
       }
-      await assertFits(queue, decodeBody(queue.codec, job.body), index);
+      const value = naming(queue.name, index, () => decodeBody(queue.codec, job.body));
+      await assertFits(queue, value, index);
       raw.push(this.#newJob(queue.name, job.body, job, index));
     }
     return this.#send(queue, raw);
@@ -276,6 +277,16 @@ async function assertFits<Body>(queue: QueueDefinition<Body>, value: unknown, in
   const result = await queue.schema["~standard"].validate(value);
   if (result.issues !== undefined) {
     throw new TypeError(`Cannot enqueue job ${index} to ${queue.name}: ${describeIssues(result.issues)}`);
+  }
+}
+
+/** Reads or writes a job's body; the fault it may have is told with the job's index. */
+function naming<T>(queue: string, index: number, act: () => T): T {
+  try {
+    return act();
+  } catch (error) {
+    const why = (error as Error).message.replace(/^C/, "c");
+    throw new TypeError(`Cannot enqueue job ${index} to ${queue}: ${why}`);
   }
 }
 

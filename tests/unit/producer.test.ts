@@ -240,7 +240,7 @@ describe("a faulty job", () => {
     for (const body of [undefined, () => {}, 5n, cycle, odd]) {
       const error = await failure(producer.enqueue(work, body));
       expect(error).toBeInstanceOf(TypeError);
-      expect(error.message).toStartWith("Cannot enqueue a body: ");
+      expect(error.message).toStartWith("Cannot enqueue job 0 to work: cannot enqueue a body: ");
       expect(`${error.message} ${String(error.cause)}`).not.toContain("secret");
     }
     const text = queue<unknown>("work", { codec: "text" });
