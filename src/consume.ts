@@ -34,6 +34,7 @@ import type { SoloMember } from "./solo.ts";
 import type { QueueStats } from "./stats.ts";
 import { type PendingClaim, Traffic } from "./traffic.ts";
 import { fateOf } from "./triage.ts";
+import { Unclocked } from "./unclocked.ts";
 import { type Outcome, verdictOf } from "./verdict.ts";
 
 /** Bounds a run that must end by itself (a drain); a worker has none. */
@@ -85,6 +86,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   readonly #traffic: Traffic;
   readonly #slots: Slots;
   readonly #looks: Looks;
+  readonly #costs: Unclocked;
   readonly #outbox = new Outbox();
   /** Held, not started. */
   readonly #waiting: HeldDelivery[] = [];
@@ -113,6 +115,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     this.leaseMs = queue.limits.leaseMs;
     this.renews = worker.options.renew;
     this.asking = new Asking(worker.options, queue.limits, deps.averageMs);
+    this.#costs = new Unclocked(platform, (ms) => this.asking.ran(ms));
     this.#reports = new Reports(this.name, deps.events);
     this.#link = new BrokerLink(
       platform,
@@ -228,7 +231,11 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   /** Whether nothing is in hand but, perhaps, the last chance that was kept. */
   get #onlyKept(): boolean {
-    return this.#outbox.empty && !this.#traffic.busy && this.#waiting.length === 0 && this.#slots.busy === 0;
+    return this.emptyHanded() && !this.#traffic.busy;
+  }
+
+  emptyHanded(): boolean {
+    return this.#outbox.empty && this.#waiting.length === 0 && this.#slots.busy === 0;
   }
 
   /** Whether nothing is held, not even by a claim whose answer never came. */
@@ -331,7 +338,8 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     const { worker, limiter, keeper, gate } = this.#deps;
     const { concurrency, batchSize } = worker.options;
     if (this.#lastChances.kept !== undefined) this.#startKept(this.#lastChances.kept);
-    // A job that kills the worker would use up a last chance that is still in hand.
+    // A job that kills the worker would use up a last chance that is still in hand. Another queue's may be kept until nothing is in hand here.
+    if (gate.blockedFor(this)) return this.#releaseWaiting();
     if (gate.blocked) return;
     while (this.#waiting.length > 0 && this.#slots.busy < concurrency && this.#phase === "running") {
       const group = this.#waiting.slice(0, batchSize);
@@ -357,7 +365,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     let requests = 0;
     for (const [index, job] of run.jobs.entries()) {
       requests += job.fetches;
-      this.asking.ran(ranMs);
+      this.#costs.ended(now, ranMs);
       if (left) this.#reports.abandoned(job.id);
       if (this.#phase === "closed") continue;
       if (keeper.expired(job.held.lease)) {
@@ -404,6 +412,8 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     // Whoever waits to be alone waits for our claim too.
     if (gate.closed && !gate.owns(this)) traffic.endWait();
     if (now < traffic.pausedUntil) return this.#setTimer(traffic.pausedUntil);
+    // How much to ask for, and what may still be afforded, depends on what the last jobs cost.
+    if (this.#phase === "running" && !traffic.claiming && !this.#costs.known(this.wake)) return;
     let next = NEVER;
     if (this.#phase === "running" && !traffic.claiming && turns.mayClaim(this.wake)) {
       const claim = this.#claimNow(now);
@@ -607,7 +617,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   #takeLastChances(lastChances: readonly HeldDelivery[]): void {
     const { gate } = this.#deps;
     const [first, ...others] = lastChances as [HeldDelivery, ...HeldDelivery[]];
-    const nothingElse = this.#waiting.length === 0 && this.#slots.busy === 0 && gate.othersQuiet(this);
+    const nothingElse = this.emptyHanded() && gate.othersEmptyHanded(this);
     const keeps = nothingElse && (!gate.closed || gate.owns(this));
     const back = keeps ? others : lastChances;
     this.#hungry = true;

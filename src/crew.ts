@@ -25,6 +25,8 @@ export interface CrewDeps {
   readonly log: LogSink | undefined;
   readonly queues: readonly WorkerQueue[];
   readonly limiter?: RunLimiter | undefined;
+  /** How long opening may take at most, in milliseconds. */
+  readonly openWithinMs?: number | undefined;
   /** Unix milliseconds at which all handlers have to be done; `Infinity` for a worker. */
   readonly endsAt: number;
   /** Called before each request of a handler. */
@@ -72,8 +74,8 @@ export class Crew {
    * @throws whatever opening or checking throws.
    */
   static async open(deps: CrewDeps): Promise<Crew> {
-    const { broker, platform, queues } = deps;
-    const opened = await Promise.all(queues.map((worker) => openQueue(broker, platform, worker)));
+    const { platform, queues } = deps;
+    const opened = await Promise.all(queues.map((worker) => openQueue(deps, worker)));
     const keeper = new LeaseKeeper(platform);
     const changes = new Changes();
     const shared = { keeper, changes, gate: new SoloGate(), turns: new Turns(platform) };
@@ -120,12 +122,14 @@ export class Crew {
   }
 }
 
-async function openQueue(broker: Broker, platform: Platform, worker: WorkerQueue): Promise<BrokerQueue> {
+async function openQueue(deps: CrewDeps, worker: WorkerQueue): Promise<BrokerQueue> {
+  const { broker, platform, openWithinMs = Number.POSITIVE_INFINITY } = deps;
   const { name } = worker.handler.queue;
   const { settings } = worker.options;
   const queue = broker.queue(name, settings);
   // Opening may take several requests.
-  await withDeadline(platform, settings.requestTimeoutMs * 4, broker.name, "open", queue.open());
+  const withinMs = Math.min(settings.requestTimeoutMs * 4, openWithinMs);
+  await withDeadline(platform, withinMs, broker.name, "open", queue.open());
   assertBrokerCan(name, worker.options, queue.limits, broker.name);
   return queue;
 }

@@ -101,6 +101,7 @@ export async function drain(definition: WorkerDefinition, deps: DrainDeps): Prom
     log: definition.log ?? deps.log,
     queues,
     limiter: run,
+    openWithinMs: limits.maxMs,
     endsAt: platform.wallNow() + run.workMs,
     beforeFetch: () => run.beforeFetch(),
     refused: (error) => {

@@ -9,6 +9,8 @@
 export interface SoloMember {
   /** Whether it holds nothing: no job running, waiting or unsettled, no claim under way. */
   quiet(): boolean;
+  /** Whether it has nothing in hand; a claim may be under way. */
+  emptyHanded(): boolean;
   /** Looks again at what it may do. */
   wake(): void;
 }
@@ -61,6 +63,19 @@ export class SoloGate {
   unblock(member: SoloMember): void {
     if (!this.#blocking.delete(member) || this.blocked) return;
     for (const other of this.#members) if (other !== member) other.wake();
+  }
+
+  /** Whether all members but this one have nothing in hand. */
+  othersEmptyHanded(member: SoloMember): boolean {
+    for (const other of this.#members) {
+      if (other !== member && !other.emptyHanded()) return false;
+    }
+    return true;
+  }
+
+  /** Whether some other member than this one has a last chance in hand that does not run. */
+  blockedFor(member: SoloMember): boolean {
+    return this.blocked && !this.#blocking.has(member);
   }
 
   /** Asks for the worker; from now on the others claim nothing. Those that are not quiet look again: one may have a claim waiting at the engine. */

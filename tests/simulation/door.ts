@@ -79,8 +79,12 @@ class DoorQueue {
     return answers;
   }
 
-  async claim(holder: string, request: ClaimRequest): Promise<ClaimReply> {
-    if (request.waitMs > 0) await this.#somethingThere(request);
+  /** @param connected whether the one who claims is still there: an engine lets go of a claim that waits when its connection ends. */
+  async claim(holder: string, request: ClaimRequest, connected: () => boolean): Promise<ClaimReply> {
+    if (request.waitMs > 0) {
+      await this.#somethingThere(request);
+      if (!connected()) return { deliveries: [] };
+    }
     const now = this.#base.now();
     const reply = await this.#queue.claim(request);
     this.#model.claimed(holder, request, reply, now);

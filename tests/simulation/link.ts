@@ -283,7 +283,7 @@ class LinkQueue implements BrokerQueue {
     return this.#link.send(
       "claim",
       () => `${request.leaseId} x${request.max}`,
-      () => this.#door.claim(machine.label, request),
+      () => this.#door.claim(machine.label, request, () => machine.alive),
       (reply) => watch?.claimAnswered(this.name, request.leaseId, reply),
       () => watch?.claimFailed(this.name, request.leaseId),
     );

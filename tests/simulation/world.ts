@@ -158,7 +158,7 @@ export class World implements HandlerWorld {
   #checkNeighbour(machine: Machine, killer: Job, queue: QueuePlan, other: JobView): void {
     if (other.id === killer.id && killer.queue === queue.name) return;
     // A job that had failed by itself before its last attempt is the gap that is said.
-    if (!other.suspect || other.charged < queue.maxAttempts) return;
+    if (!other.suspect || other.charged !== queue.maxAttempts) return;
     // One that kills, too, is no innocent.
     if (this.planOf(jobNumber(other.body)).does.kind === "kills") return;
     this.fail(

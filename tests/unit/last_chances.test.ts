@@ -305,6 +305,9 @@ describe("the solo gate", () => {
     quiet(): boolean {
       return this.isQuiet;
     }
+    emptyHanded(): boolean {
+      return this.isQuiet;
+    }
     wake(): void {
       this.wakes += 1;
     }
