@@ -57,6 +57,8 @@ export class SimulatedPlatform implements Platform {
   readonly #stops = new Set<(reason: string) => void>();
   readonly #kept = new Set<Promise<unknown>>();
   #now = 0;
+  /** Spent while the clock stood still. */
+  #hiddenMs = 0;
   #order = 0;
   /** Timers set and fired since the clock last moved. */
   #atThisInstant = 0;
@@ -144,9 +146,10 @@ export class SimulatedPlatform implements Platform {
     return this.#timers.filter((timer) => !timer.cancelled).length;
   }
 
-  /** Moves the clock without firing timers: time that passes while code computes. */
+  /** Time that passes while code computes: moves the clock without firing timers; at once, or, where it stands still meanwhile, before the next timer fires. */
   spend(ms: number): void {
-    this.#moveTo(this.#now + ms);
+    if (this.clockStopsDuringCpu) this.#hiddenMs += ms;
+    else this.#moveTo(this.#now + ms);
   }
 
   /** A promise that resolves after `ms` of simulated time. */
@@ -228,6 +231,8 @@ export class SimulatedPlatform implements Platform {
   }
 
   #fireNext(end: number): boolean {
+    this.#moveTo(this.#now + this.#hiddenMs);
+    this.#hiddenMs = 0;
     for (;;) {
       const timer = this.#timers[0];
       if (timer === undefined || timer.at > end) return false;

@@ -217,6 +217,11 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     return this.#held;
   }
 
+  /** How many a claim under way may bring. */
+  get asked(): number {
+    return this.#traffic.unanswered?.max ?? 0;
+  }
+
   /** Whether a stop has nothing left to do here: every verdict was taken, and no request is under way. */
   get settled(): boolean {
     if (this.#phase === "closed") return true;
