@@ -327,14 +327,21 @@ class BoundedRun implements RunLimiter {
   #held(): number {
     let held = 0;
     for (const loop of this.crew.loops) held += loop.held;
-    return held;
+    return held + this.#asked();
+  }
+
+  /** What the claims under way may bring: another queue's must not spend it, too. */
+  #asked(): number {
+    let asked = 0;
+    for (const loop of this.crew.loops) asked += loop.asked;
+    return asked;
   }
 
   #spending(loop: QueueLoop): Spending {
     return {
       elapsedMs: this.#platform.now() - this.#startedAt,
       requests: this.requests,
-      jobs: this.#jobs,
+      jobs: this.#jobs + this.#asked(),
       held: this.#held(),
       slots: loop.slots,
       averageMs: loop.asking.averageMs,
