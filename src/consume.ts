@@ -626,9 +626,10 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     const keeps = nothingElse && (!gate.closed || gate.owns(this));
     const back = keeps ? others : lastChances;
     this.#hungry = true;
+    // First out of our hands: another queue's may start as soon as ours are empty, or are thought to be.
+    this.#release(back);
     if (keeps) this.#lastChances.keep(first);
     this.#lastChances.giveBack(back);
-    this.#release(back);
     if (keeps) this.#startKept(first);
   }
 

@@ -131,9 +131,12 @@ class DoorQueue {
   }
 
   /** What an engine with `waits` does: holds the claim until something can be claimed, the time is over or the caller ends the wait. */
-  async #somethingThere({ waitMs, signal }: ClaimRequest): Promise<void> {
+  async #somethingThere({ leaseId, waitMs, signal }: ClaimRequest): Promise<void> {
     const end = this.#base.now() + waitMs;
-    while (!this.#model.claimable(this.#base.now()) && this.#base.now() < end && signal?.aborted !== true) {
+    const waits = () =>
+      !this.#model.claimable(this.#base.now()) && this.#base.now() < end && signal?.aborted !== true;
+    // A copy of a claim that is known is answered at once.
+    while (waits() && !this.#model.leases.has(leaseId)) {
       await new Promise<void>((resolve) => {
         // Any is enough to look again; calling it twice does nothing. A turn later, so that one request is carried out after the other.
         const cancel = this.#model.onceChanged(() => this.#base.setTimer(0, resolve));
