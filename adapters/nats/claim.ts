@@ -10,7 +10,7 @@ import type { Core } from "./core.ts";
 import { holdAll, type Raw } from "./deliveries.ts";
 import type { PerLevel } from "./fairness.ts";
 import type { Lane } from "./lane.ts";
-import { Lease } from "./leases.ts";
+import { type Held, Lease } from "./leases.ts";
 import { moveDue } from "./move_due.ts";
 import { LEVELS, type Level } from "./names.ts";
 import type { Provisioning } from "./provisioning.ts";
@@ -23,6 +23,13 @@ const NO_MORE: ClaimReply = Object.freeze({ deliveries: Object.freeze([]) as rea
 const PROBE_SHARE = 1 / 4;
 /** A claim waits at most this share of the lease: whoever counts the lease from the sending of the claim must not find it nearly over. */
 const WAIT_SHARE = 1 / 4;
+
+/**
+ * The server confirms a message before its consumers know of it. So a lane is called empty only when nothing came for this long, in milliseconds: one that
+ * a whole claim depends on, and one that somebody has just told of.
+ */
+const EMPTY_GRACE_MS = 25;
+const NEWS_GRACE_MS = 3;
 
 /** What one claim has found so far. */
 interface Finding {
@@ -60,18 +67,18 @@ export class Claiming {
   async abandon(leaseIds: readonly string[], timeoutMs: number): Promise<void> {
     const core = this.#core;
     const now = core.now();
-    const leases: Lease[] = [];
+    const open: Held[] = [];
     for (const id of leaseIds) {
       const lease = core.leases.get(id, now);
-      if (lease !== undefined) leases.push(lease);
-      else core.leases.bar(id, now);
+      if (lease === undefined) core.leases.bar(id, now);
+      else {
+        open.push(...lease.openSlots());
+        core.leases.end(lease, now);
+      }
       const late = this.#takeLate(id);
       if (late.length > 0) this.#giveBack(late);
     }
-    if (leases.length === 0) return;
-    const open = leases.flatMap((lease) => lease.openSlots());
-    await this.#settling.release(open, "abandon", timeoutMs);
-    for (const lease of leases) core.leases.end(lease, core.now());
+    if (open.length > 0) await this.#settling.release(open, "abandon", timeoutMs);
   }
 
   /** Ends every timer. */
@@ -138,7 +145,9 @@ export class Claiming {
     const { max, signal, leaseId } = request;
     const waitUntil = core.now() + Math.min(request.waitMs, core.leaseMs * WAIT_SHARE);
     const failAt = waitUntil + timeoutMs;
-    for (let first = true; first || core.now() < waitUntil; first = false) {
+    // Even one that may not wait looks again when it was just told of jobs.
+    const again = () => core.now() < waitUntil || (!core.lanes.onlyPrimary && !core.paused);
+    for (let first = true; first || again(); first = false) {
       if (signal?.aborted === true) return;
       const session = await core.link.session("claim", failAt - core.now(), signal);
       await core.attach(session, timeoutMs);
@@ -158,7 +167,7 @@ export class Claiming {
     }
   }
 
-  /** One look at all lanes that may have something, or a wait for the primary. */
+  /** A look at all lanes that may have something; if none has, a wait for the primary. */
   async #round(
     session: Session,
     max: number,
@@ -167,43 +176,57 @@ export class Claiming {
     request: ClaimRequest,
     finding: Finding,
   ): Promise<void> {
-    const { lanes, fairness } = this.#core;
-    finding.sentAt = this.#core.now();
+    const core = this.#core;
     const pull = (lane: Lane, batch: number, wait: number) =>
       this.#pull(session, lane, batch, wait, failAt, request, finding);
-    if (lanes.onlyPrimary) {
-      const got = await pull(lanes.primary, max, waitMs);
-      // News of another lane may have come with the answer: what is there goes along.
-      if (got === max || got === 0 || lanes.onlyPrimary) {
-        if (got > 0) fairness.gave([0, got, 0], [false, true, false]);
-        return;
-      }
-      max -= got;
+    finding.sentAt = core.now();
+    let got = 0;
+    if (!core.lanes.onlyPrimary) {
+      got = await this.#share(max, pull);
+      if (got > 0) return;
+      finding.sentAt = core.now();
     }
+    got = await pull(core.lanes.primary, max, Math.max(waitMs, EMPTY_GRACE_MS));
+    if (got > 0) core.fairness.gave([0, got, 0], [false, true, false]);
+    // News of another lane may have come with the answer: what is there goes along.
+    if (got > 0 && got < max && !core.lanes.onlyPrimary) await this.#share(max - got, pull);
+  }
+
+  /** Shares a claim among the levels. Answers how many came. */
+  async #share(
+    max: number,
+    pull: (lane: Lane, batch: number, waitMs: number) => Promise<number>,
+  ): Promise<number> {
+    const { lanes, fairness } = this.#core;
     const of = LEVELS.map((level) => lanes.ofLevel(level));
-    const mayHave = () =>
-      of.map((some) => some.some((lane) => lane.ready || lane === lanes.primary)) as PerLevel<boolean>;
-    const quota = fairness.allot(max, mayHave());
     const counts: PerLevel<number> = [0, 0, 0];
     const short: PerLevel<boolean> = [false, false, false];
+    const mayHave = () =>
+      LEVELS.map(
+        (level) =>
+          !short[level] && (of[level] as Lane[]).some((lane) => lane.ready || lane === lanes.primary),
+      ) as PerLevel<boolean>;
     const pullLevel = async (level: Level, batch: number): Promise<void> => {
       let left = batch;
       for (const lane of of[level] as Lane[]) {
         if (left === 0) break;
-        if (lane.ready || lane === lanes.primary) left -= await pull(lane, left, 0);
+        if (lane.ready) left -= await pull(lane, left, lane === lanes.primary ? 0 : NEWS_GRACE_MS);
+        else if (lane === lanes.primary) left -= await pull(lane, left, 0);
       }
       counts[level] += batch - left;
       if (left > 0) short[level] = true;
     };
-    await Promise.all(LEVELS.map((level) => (quota[level] > 0 ? pullLevel(level, quota[level]) : undefined)));
-    let left = max - counts[0] - counts[1] - counts[2];
-    for (const level of LEVELS) {
-      if (left === 0) break;
-      const before = counts[level];
-      if (!short[level] && mayHave()[level]) await pullLevel(level, left);
-      left -= counts[level] - before;
+    let left = max;
+    while (left > 0) {
+      const quota = fairness.allot(left, mayHave());
+      if (quota[0] + quota[1] + quota[2] === 0) break;
+      await Promise.all(
+        LEVELS.map((level) => (quota[level] > 0 ? pullLevel(level, quota[level]) : undefined)),
+      );
+      left = max - counts[0] - counts[1] - counts[2];
     }
-    fairness.gave(counts, short.map((isShort) => !isShort) as PerLevel<boolean>);
+    fairness.gave(counts, mayHave());
+    return max - left;
   }
 
   /** Pulls from one lane. Answers how many came. */
@@ -233,6 +256,7 @@ export class Claiming {
       core.paused ||
       !core.lanes.onlyPrimary ||
       this.#isDue() ||
+      request.signal?.aborted === true ||
       core.leases.isOver(request.leaseId, core.now());
     const unlisten = waitMs > 0 ? core.listen(() => isNews() && stop()) : undefined;
     if (waitMs > 0) request.signal?.addEventListener("abort", stop);

@@ -17,6 +17,17 @@ export interface Raw {
   readonly reply: string;
 }
 
+const strictDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** The text whose UTF-8 these bytes are: its receiver cannot change it, and needs no decoding of its own. */
+function asText(bytes: Uint8Array): string | undefined {
+  try {
+    return strictDecoder.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Puts messages under a lease, in the order in which they are to be handed out. */
 export function holdAll(raws: readonly Raw[], lease: Lease, leases: Leases, now: number): void {
   const found: Unplaced[] = [];
@@ -86,7 +97,7 @@ function hold({ raw, info, envelope, place }: Unplaced, lease: Lease): void {
       suspect: envelope.suspect || info.delivered > 1,
       enqueuedAt: envelope.enqueuedAt ?? msOf(info.storedNs),
       headers: envelope.headers,
-      body: body.slice(),
+      body: asText(body) ?? body.slice(),
       priority: priorityOf(lane.level),
     },
     body,

@@ -130,13 +130,14 @@ export const settleCases: readonly ConformanceCase[] = [
     async run({ queue, other }) {
       await put(queue, "a");
       for (let attempt = 1; attempt <= 12; attempt += 1) {
-        const deliveries = await take(attempt % 2 ? queue : other);
+        const connection = attempt % 2 ? queue : other;
+        const deliveries = await take(connection);
         same(
           deliveries.map((one) => one.attempt),
           [attempt],
           "the attempt",
         );
-        await settle(queue, deliveries, { kind: "retry", delayMs: 0, error: `attempt ${attempt} failed` });
+        await settle(connection, deliveries, { kind: "retry", delayMs: 0, error: `attempt ${attempt} failed` });
       }
     },
   },
