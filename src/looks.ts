@@ -53,6 +53,8 @@ export class Looks {
   #emptyLooks = 0;
   #cancelLook: CancelTimer | undefined;
   #lookAt = Number.POSITIVE_INFINITY;
+  /** When something is known to become claimable, of which the engine may not tell. */
+  #expectedAt = Number.POSITIVE_INFINITY;
   #watch: Watch | undefined;
   #cancelWatch: CancelTimer | undefined;
   #watchFailures = 0;
@@ -81,7 +83,8 @@ export class Looks {
   missed(nextDueMs: number | undefined): number {
     this.#emptyLooks += 1;
     const { platform } = this.#options;
-    const ms = nextLookMs(this.#emptyLooks, platform.random(), this.#options, this.watching, nextDueMs);
+    const dueMs = Math.min(nextDueMs ?? Number.POSITIVE_INFINITY, this.#expectedInMs());
+    const ms = nextLookMs(this.#emptyLooks, platform.random(), this.#options, this.watching, dueMs);
     this.#cancel();
     this.#arm(ms);
     return ms;
@@ -89,6 +92,7 @@ export class Looks {
 
   /** Something is known to become claimable in `ms`: look then, if not sooner. */
   expect(ms: number): void {
+    this.#expectedAt = this.#options.platform.now() + Math.min(ms, this.#expectedInMs());
     this.#arm(ms + DUE_MARGIN_MS);
   }
 
@@ -104,6 +108,12 @@ export class Looks {
     const watch = this.#watch;
     this.#watch = undefined;
     await watch?.close();
+  }
+
+  /** In how many milliseconds something is expected that no look can have found yet. */
+  #expectedInMs(): number {
+    const ms = this.#expectedAt - this.#options.platform.now();
+    return ms > 0 ? ms : Number.POSITIVE_INFINITY;
   }
 
   #arm(ms: number): void {

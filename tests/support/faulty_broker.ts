@@ -80,6 +80,8 @@ export interface FaultyOptions {
   /** Whether the engine holds claims open. Then it has no `exchange` and no `wake`. Default false. */
   readonly waits?: boolean;
   readonly limits?: Partial<BrokerLimits>;
+  /** Whether the engine cannot tell when something comes due. Default false. */
+  readonly blind?: boolean;
   /** Whether `requests` counts (an engine over HTTP). Default true. */
   readonly counts?: boolean;
 }
@@ -94,6 +96,7 @@ export class FaultyBroker implements Broker {
   readonly log: Asked[] = [];
   readonly limits: Partial<BrokerLimits>;
   readonly waits: boolean;
+  readonly blind: boolean;
   readonly #options: FaultyOptions;
   readonly #platform: Platform;
   readonly #counts = new Map<Verb, number>();
@@ -114,6 +117,7 @@ export class FaultyBroker implements Broker {
     this.#platform = platform;
     this.lineId = platform.randomId();
     this.waits = waits;
+    this.blind = options.blind ?? false;
     this.limits = options.limits ?? {};
     this.roundTripMs = options.roundTripMs ?? 0;
     this.engine =
@@ -245,8 +249,12 @@ class FaultyQueue implements BrokerQueue {
   claim(request: ClaimRequest): Promise<ClaimReply> {
     return this.#broker.send({ verb: "claim", queue: this.name, claim: request }, async () => {
       if (this.#broker.waits) await this.#somethingThere(request);
-      return this.#inner.claim(request);
+      return this.#seen(await this.#inner.claim(request));
     });
+  }
+
+  #seen(reply: ClaimReply): ClaimReply {
+    return this.#broker.blind ? { ...reply, nextDueMs: undefined } : reply;
   }
 
   settle(settle: readonly Settlement[]): Promise<readonly SettleResult[]> {
@@ -265,7 +273,10 @@ class FaultyQueue implements BrokerQueue {
     const { settle, renew, claim } = request;
     return this.#broker.send(
       { verb: "exchange", queue: this.name, settle: [...settle], renew: [...renew], claim },
-      () => (this.#inner.exchange as NonNullable<BrokerQueue["exchange"]>)(request),
+      async () => {
+        const reply = await (this.#inner.exchange as NonNullable<BrokerQueue["exchange"]>)(request);
+        return reply.claimed === undefined ? reply : { ...reply, claimed: this.#seen(reply.claimed) };
+      },
     );
   }
 

@@ -138,16 +138,11 @@ describe("a lease that is renewed", () => {
   test("does not ride on the very request that settles the last of it", async () => {
     const world = new World();
     await world.add(8);
-    const worker = await world.start(world.takes(300), { prefetch: 4, leaseMs: 3_000 });
+    const worker = await world.start(world.takes(800), { prefetch: 1, leaseMs: 3_000 });
     await world.untilEmpty();
     await world.platform.run(worker.stop());
-    const settledBy = new Map<string, number>();
-    for (const asked of world.broker.log) {
-      for (const { delivery } of asked.settle) {
-        settledBy.set(delivery.leaseId, (settledBy.get(delivery.leaseId) ?? 0) + 1);
-      }
-      for (const leaseId of asked.renew) expect(settledBy.get(leaseId) ?? 0).toBeLessThan(4);
-    }
+    // A lease of one job that is old enough to be renewed when its verdict leaves.
+    expect(world.broker.log.flatMap((asked) => asked.renew)).toEqual([]);
   });
 
   test("one timer serves all: with many leases held, few are set", async () => {
@@ -315,6 +310,21 @@ describe("a lease that is lost", () => {
     await world.platform.run(worker.stop());
   });
 
+  test("without the worker's knowledge: the broker's word on the verdict counts", async () => {
+    for (const lacks of [[], ["exchange"]] as const) {
+      const world = new World({ lacks });
+      await world.add(1);
+      const worker = await world.start(world.takes(100), { safetyPollMs: 1_000_000 });
+      await world.platform.pass(50);
+      await world.engineQueue().abandon?.([world.told("claimed")[0]?.leaseId as string]);
+      await world.until(() => world.told("lost").length > 0);
+      expect(worker.stats()[0]).toMatchObject({ acked: 0, lost: 1 });
+      await world.untilEmpty();
+      await world.platform.run(worker.stop());
+      expect(worker.stats()[0]).toMatchObject({ acked: 1, lost: 1 });
+    }
+  });
+
   test("while its verdicts are on their way: what the broker took counts", async () => {
     const world = new World();
     await world.add(1);
@@ -337,6 +347,30 @@ describe("a lease that is lost", () => {
 });
 
 describe("timers that fire late", () => {
+  test("of a lease claimed ahead nothing starts that ran out while the batch before it computed", async () => {
+    const world = new World({ roundTripMs: 30 });
+    await world.add(40);
+    let spent = false;
+    const stale: number[] = [];
+    const worker = await world.start(
+      async (job) => {
+        const claim = world.broker.claims.find((asked) => asked.claim?.leaseId === job.leaseId);
+        const age = world.platform.now() - (claim?.at ?? 0);
+        if (age >= 950) stale.push(age);
+        await world.platform.sleep(10);
+        if (spent || (worker.stats()[0]?.held ?? 0) <= 4) return;
+        spent = true;
+        world.platform.spend(2_000);
+      },
+      { leaseMs: 1_000, prefetch: 4 },
+    );
+    await world.untilEmpty();
+    await world.platform.run(worker.stop());
+    expect(spent).toBe(true);
+    expect(stale).toEqual([]);
+    expect(new Set(world.told("settled").map((one) => one.jobId)).size).toBe(40);
+  });
+
   test("a lease that ran out while code computed is noticed when the handler ends", async () => {
     const world = new World();
     await world.add(3);
@@ -472,11 +506,11 @@ describe("renewals and the rest", () => {
       const ran: string[] = [];
       const worker = await world.start(world.takes(10, ran), { leaseMs: 3_000, renew });
       // Each job comes at another moment of a wait.
-      for (let i = 0; i < 20; i += 1) {
-        await world.platform.pass(173);
+      for (let i = 0; i < 16; i += 1) {
+        await world.platform.pass([173, 1_501, 2_951, 7_003][i % 4] as number);
         await world.add(1);
       }
-      await world.until(() => ran.length === 20);
+      await world.until(() => ran.length === 16);
       expect(world.told("lost").length).toBe(0);
       await world.platform.run(worker.stop());
     }

@@ -321,6 +321,38 @@ describe("a stop while the broker is away", () => {
     expect(await world.sizes()).toMatchObject({ ready: 0, held: 0 });
   });
 
+  test("what was to be sent again is sent again soon, whatever pause had been reached", async () => {
+    for (let seed = 1; seed <= 20; seed += 1) {
+      const world = new World({ simulated: { seed } });
+      await world.add(1);
+      let away = false;
+      world.broker.fault = () => (away ? "lost" : undefined);
+      const worker = await world.start(world.takes(100), { leaseMs: 120_000 }, { settleWaitMs: 150 });
+      await world.platform.pass(10);
+      away = true;
+      await world.platform.pass(60_000);
+      away = false;
+      await world.platform.run(worker.stop());
+      expect(worker.stats()[0]).toMatchObject({ acked: 1, lost: 0 });
+    }
+  });
+
+  test("an answer that comes when all is over changes nothing and tells nothing", async () => {
+    const world = new World({ lacks: ["wake", "abandon"] });
+    await world.add(5);
+    world.broker.fault = (asked) => (asked.claim === undefined ? undefined : { delayMs: 10, replyMs: 3_000 });
+    const worker = await world.start(() => {}, { prefetch: 8 }, { settleWaitMs: 100 });
+    await world.platform.pass(20);
+    await world.platform.run(worker.stop());
+    expect(world.platform.now()).toBeLessThan(3_000);
+    const told = world.events.length;
+    const requests = world.broker.count();
+    await world.platform.pass(120_000);
+    expect(world.events.length).toBe(told);
+    expect(world.broker.count()).toBe(requests);
+    expect(world.platform.timers).toBe(0);
+  });
+
   test("verdicts leave though a claim hangs", async () => {
     const world = new World({ roundTripMs: 100 });
     await world.add(32);
