@@ -17,6 +17,8 @@ export interface WorkerdOptions {
   /** Binding to class, for each class of Durable Objects that the module exports. */
   readonly objects?: Readonly<Record<string, string>>;
   readonly rules?: Rules;
+  /** Compatibility flags, as in wrangler.toml: `nodejs_compat` where the bundle needs Node's modules. */
+  readonly flags?: readonly string[];
   /** Where objects are kept; by default in a folder of its own, gone at the end. */
   readonly folder?: string;
 }
@@ -53,7 +55,7 @@ export class Workerd {
         script: bundle,
         compatibilityDate: COMPATIBILITY_DATE,
         // For the rules: which invocation a request belongs to.
-        compatibilityFlags: ["nodejs_als"],
+        compatibilityFlags: [...new Set(["nodejs_als", ...(options.flags ?? [])])],
         bindings: { ...options.bindings },
         durableObjects: Object.fromEntries(
           Object.entries(options.objects ?? {}).map(([binding, className]) => [
