@@ -18,6 +18,8 @@ import {
  */
 export function serveHttp(address: Address, fetch: FetchHandler): HttpServer {
   const cut = new AbortController();
+  const inFlight = new InFlight();
+  let stopping = false;
   let server: Deno.HttpServer<Deno.NetAddr>;
   try {
     server = Deno.serve(
@@ -30,7 +32,11 @@ export function serveHttp(address: Address, fetch: FetchHandler): HttpServer {
         // An error that reaches this point is none of the app's: its text stays in here.
         onError: () => new Response("Internal Server Error", { status: 500 }),
       },
-      (request) => fetch(request),
+      (request, info) => {
+        if (stopping) return new Response("Stopping", { status: 503, headers: { connection: "close" } });
+        inFlight.add(info.completed);
+        return fetch(request);
+      },
     );
   } catch (cause) {
     throw cannotListen(address, cause);
@@ -38,9 +44,37 @@ export function serveHttp(address: Address, fetch: FetchHandler): HttpServer {
   return {
     url: `http://${shownAddress(address.host, server.addr.port)}`,
     async stop(waitMs) {
-      const late = setTimeout(() => cut.abort(), waitMs);
-      await server.shutdown();
-      clearTimeout(late);
+      // Deno's own shutdown() cuts off bodies that are on their way in, and cannot be cut short itself once it waits.
+      stopping = true;
+      await inFlight.over(waitMs);
+      cut.abort();
+      await server.finished;
     },
   };
+}
+
+/** Requests whose answer has not gone out whole. */
+class InFlight {
+  #count = 0;
+  #none: (() => void) | undefined;
+
+  add(completed: Promise<void>): void {
+    this.#count += 1;
+    const done = () => {
+      this.#count -= 1;
+      if (this.#count === 0) this.#none?.();
+    };
+    completed.then(done, done);
+  }
+
+  /** Waits until there are none, but for `waitMs` at most. */
+  async over(waitMs: number): Promise<void> {
+    if (this.#count === 0) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    await new Promise<void>((resolve) => {
+      this.#none = resolve;
+      timer = setTimeout(resolve, waitMs);
+    });
+    clearTimeout(timer);
+  }
 }
