@@ -252,17 +252,20 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   /** Ends the loop. A claim whose answer never came is given back by its lease's id; handlers left running are named. Never rejects. */
   async close(): Promise<void> {
-    const given = this.#phase === "closed" ? undefined : this.#traffic.close();
+    const { gate, limiter } = this.#deps;
+    const givesBack =
+      this.#phase !== "closed" && this.#traffic.unanswered !== undefined && limiter?.maySettle() !== false;
     this.#phase = "closed";
+    const given = this.#traffic.close(givesBack);
     this.#setTimer(NEVER);
-    this.#deps.gate.leave(this);
+    gate.leave(this);
     for (const job of this.#slots.jobs()) this.#reports.abandoned(job.id);
-    await given;
     try {
       await this.#looks.close();
     } catch (error) {
       this.#reports.brokerError("watch", asError(error), undefined);
     }
+    await given;
   }
 
   stats(): QueueStats {
@@ -636,6 +639,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   /** Starts the last chance that was kept, once nothing else is held. */
   #startKept(held: HeldDelivery): void {
     const { gate, keeper, limiter } = this.#deps;
+    if (this.#lastChances.kept !== held) return;
     if (!this.#onlyKept || !gate.owns(this) || !gate.othersQuiet(this) || keeper.expired(held.lease)) return;
     if (limiter !== undefined && !limiter.mayStart(this)) return this.#releaseWaiting();
     this.#lastChances.starts(held);

@@ -185,12 +185,16 @@ export class Traffic {
     if (!this.#claiming) this.#unanswered = undefined;
   }
 
-  /** Ends all: answers that come later change nothing and tell nothing. A claim without an answer is given back, once. Never rejects. */
-  async close(): Promise<void> {
+  /**
+   * Ends all: answers that come later change nothing and tell nothing. Never rejects.
+   *
+   * @param givesBack whether a claim without an answer is given back, once.
+   */
+  async close(givesBack: boolean): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     const claim = this.#unanswered;
-    if (claim === undefined || this.#abandoning || !this.#options.link.abandons) return;
+    if (!givesBack || claim === undefined || this.#abandoning || !this.#options.link.abandons) return;
     try {
       await this.#options.link.abandon([claim.leaseId]);
     } catch {
