@@ -44,6 +44,8 @@ export class LastChances {
   giveBack(lastChances: readonly HeldDelivery[]): void {
     this.#othersAlone = 0;
     for (const held of lastChances) {
+      // Its lease may have been found to be over meanwhile.
+      if (held.over) continue;
       this.#wanted.add(held.delivery.id);
       this.#hold(held);
     }

@@ -4,7 +4,7 @@
  * @module
  */
 import { ActiveJob, type InvalidBody, type JobContext } from "./active_job.ts";
-import { JobTimeoutError, WorkerStoppedError } from "./errors.ts";
+import { JobTimeoutError, PermanentError, WorkerStoppedError } from "./errors.ts";
 import type { HeldDelivery, HeldLease } from "./held.ts";
 import type { Job } from "./job.ts";
 import type { CancelTimer, Platform } from "./platform.ts";
@@ -171,6 +171,8 @@ export class Slots {
 function ownOutcome(job: ActiveJob, fault: InvalidBody | undefined, rest: Outcome): Outcome {
   if (fault !== undefined) return { kind: "dead", reason: fault.reason };
   if (job.mark !== undefined) return job.mark;
-  if (rest.kind === "threw" && job.abortReason instanceof WorkerStoppedError) return INTERRUPTED;
+  // Whatever it throws once it was told to stop is taken for that, but for a word that is final.
+  const interrupted = rest.kind === "threw" && !(rest.error instanceof PermanentError);
+  if (interrupted && job.abortReason instanceof WorkerStoppedError) return INTERRUPTED;
   return rest;
 }

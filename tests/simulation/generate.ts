@@ -179,7 +179,7 @@ function workerPlan(
 }
 
 function lifeEvent(dice: Dice, calmMs: number): LifeEvent {
-  const atMs = dice.whole(1, calmMs);
+  const atMs = dice.whole(1, calmMs - 1);
   const downMs = dice.whole(0, 2_000);
   return dice.weighted<LifeEvent>([
     [3, { atMs, kind: "crash", downMs }],

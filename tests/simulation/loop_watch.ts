@@ -15,7 +15,7 @@ import type { Fail } from "./violation.ts";
 /** One delivery as the machine came to know of it. */
 interface Received {
   readonly order: number;
-  /** The world's time at which it came. */
+  /** When it came: after how many starts and claims' answers. */
   readonly at: number;
   readonly attempt: number;
   run: RunRecord | undefined;
@@ -71,6 +71,7 @@ export class LoopWatch {
   ended = false;
   requests = 0;
   starts = 0;
+  #turn = 0;
 
   constructor(options: LoopWatchOptions) {
     this.machine = options.machine;
@@ -191,6 +192,7 @@ export class LoopWatch {
     const { machine } = this;
     const run: Run = new Map();
     this.starts += jobs.length;
+    this.#turn += 1;
     if (this.stopCalled) this.#fail("startAfterStop", `started ${jobs[0]?.id} after its stop`);
     if (queue.running.size >= queue.plan.concurrency) {
       this.#fail("tooManyRunning", `started ${jobs[0]?.id} while ${queue.running.size} handlers run`);
@@ -205,7 +207,7 @@ export class LoopWatch {
         continue;
       }
       this.#checkStart(queue, job, known, machine.trueNow());
-      const record = new RunRecord(job, machine, queue.model, this.#fail);
+      const record = new RunRecord(job, machine, queue.model, this.#turn, this.#fail);
       known.run = record;
       this.#waitsNoMore(queue, known);
       run.set(job.id, record);
@@ -241,9 +243,10 @@ export class LoopWatch {
     queue.claims.delete(leaseId);
     for (const one of reply.deliveries) {
       queue.order += 1;
+      this.#turn += 1;
       queue.received.set(key(leaseId, one.id), {
         order: queue.order,
-        at: this.machine.trueNow(),
+        at: this.#turn,
         attempt: one.attempt,
         run: undefined,
         verdict: undefined,
@@ -263,7 +266,7 @@ export class LoopWatch {
   mayCome(queueName: string, other: JobView, killer: Job): boolean {
     const known = this.#queue(queueName).received.get(key(other.lease?.id ?? "", other.id));
     const run = this.record(killer.queue, killer);
-    return known === undefined || known.lost || run === undefined || run.startedAt < known.at;
+    return known === undefined || known.lost || run === undefined || run.order < known.at;
   }
 
   /** At the world's end: handlers that never came back must have been told. */

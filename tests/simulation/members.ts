@@ -131,8 +131,9 @@ export class WorkerMember implements Member {
   }
 
   async end(): Promise<void> {
+    while (this.#life?.running === undefined) await this.#world.base.sleep(50);
     this.#ending = true;
-    if (this.#life !== undefined) await this.#stop(this.#life, false);
+    await this.#stop(this.#life, false);
   }
 
   #boot(): void {

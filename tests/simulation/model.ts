@@ -146,7 +146,9 @@ export class QueueModel {
       this.#fail("wrongAnswer", `a claim of ${request.max} was answered with ${deliveries.length}`);
     }
     const known = this.leases.get(request.leaseId);
-    if (known !== undefined) this.#claimedAgain(known, deliveries, now);
+    // A lease that ended long ago may have been forgotten; then its claim counts as a new one.
+    const forgotten = known?.over === true && now - known.endedAt >= REMEMBERED_MS && deliveries.length > 0;
+    if (known !== undefined && !forgotten) this.#claimedAgain(known, deliveries, now);
     else this.#claimedNew(holder, request, deliveries, now);
     this.#checkNextDue(request, reply, now);
     this.#changed();
@@ -220,8 +222,7 @@ export class QueueModel {
   /** A claim of a lease that is known: the same deliveries while it is held, none when it is over. */
   #claimedAgain(lease: LeaseView, deliveries: readonly Delivery[], now: number): void {
     if (lease.over) {
-      const forgotten = now - lease.endedAt >= REMEMBERED_MS;
-      if (deliveries.length > 0 && !forgotten) {
+      if (deliveries.length > 0) {
         this.#fail(
           "wrongAnswer",
           `a copy of claim ${lease.id}, which is over, took ${deliveries.length} jobs`,

@@ -19,7 +19,9 @@ export class RunRecord {
   readonly #machine: Machine;
   readonly #model: QueueModel;
   readonly #fail: Fail;
-  readonly startedAt: number;
+  readonly #startedAt: number;
+  /** When it started: after how many starts and claims' answers. */
+  readonly order: number;
   #looks = false;
   #left = false;
   #abortedAt: number | undefined;
@@ -29,12 +31,13 @@ export class RunRecord {
   /** Whether its time had run out before it ended. */
   #timedOut = false;
 
-  constructor(job: Job, machine: Machine, model: QueueModel, fail: Fail) {
+  constructor(job: Job, machine: Machine, model: QueueModel, order: number, fail: Fail) {
     this.#job = job;
     this.#machine = machine;
     this.#model = model;
+    this.order = order;
     this.#fail = fail;
-    this.startedAt = machine.trueNow();
+    this.#startedAt = machine.trueNow();
   }
 
   /** The handler looks at its signal: from now on it is known when it is told to stop. */
@@ -98,7 +101,7 @@ export class RunRecord {
     const lease = this.#model.leases.get(this.#job.leaseId);
     if (lease === undefined || at <= lease.deadline) return;
     // A machine that stood still could tell nobody.
-    const watchedFrom = Math.max(this.startedAt, lease.deadline - (lease.deadline - this.startedAt) / 5);
+    const watchedFrom = Math.max(this.#startedAt, lease.deadline - (lease.deadline - this.#startedAt) / 5);
     if (this.#machine.pausedBetween(Math.min(watchedFrom, lease.deadline - 100), at) > 0) return;
     const slot = [...lease.slots.values()].find((one) => one.job.id === this.#job.id);
     if (slot?.state === "done") return;

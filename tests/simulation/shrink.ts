@@ -32,7 +32,7 @@ export async function shrink(plan: Plan, promised: Promised): Promise<Plan> {
 function* smallerPlans(plan: Plan): Generator<Plan> {
   yield* halves(plan, "jobs");
   yield* without(plan, "drains");
-  if (plan.workers.length > 1) yield* without(plan, "workers");
+  yield* without(plan, "workers");
   yield* without(plan, "faults");
   if (plan.queues.length > 1) yield* oneQueue(plan);
   yield* without(plan, "jobs");
@@ -73,7 +73,9 @@ function* halves(plan: Plan, list: Lists): Generator<Plan> {
 }
 
 function* without(plan: Plan, list: Lists): Generator<Plan> {
-  for (let index = plan[list].length - 1; index >= 0; index -= 1) {
+  // The first worker is the one that serves all queues.
+  const least = list === "workers" ? 1 : 0;
+  for (let index = plan[list].length - 1; index >= least; index -= 1) {
     yield { ...plan, [list]: (plan[list] as readonly unknown[]).filter((_, other) => other !== index) };
   }
 }
