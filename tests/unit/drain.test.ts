@@ -249,6 +249,21 @@ describe("a drain's budget of time", () => {
     expect(report.acked).toBeGreaterThanOrEqual(30);
   });
 
+  test("what was done by its end is settled within it, on a slow link too", async () => {
+    for (const roundTripMs of [5, 27, 60]) {
+      for (const lacks of [[], ["exchange"]] as const) {
+        const world = new World({ roundTripMs, lacks });
+        await world.add(100);
+        const report = await drained(world, define(world.takes(11), { prefetch: 4 }), {
+          budget: { maxMs: 400 },
+        });
+        expect(report).toMatchObject({ acked: report.jobs - report.released, lost: 0, stopped: "time" });
+        expect((await world.sizes()).held).toBe(0);
+        expect(report.acked).toBeGreaterThan(0);
+      }
+    }
+  });
+
   test("a handler that ignores its signal does not make it longer", async () => {
     const world = new World();
     await world.add(1);
@@ -616,6 +631,26 @@ describe("a drain on a broker that fails", () => {
         define(() => {}, { prefetch: 4 }),
       ),
     ).toMatchObject({ acked: 30, lost: 0 });
+  });
+
+  test("does not take a claim whose lease ended meanwhile for an empty queue", async () => {
+    const world = new World();
+    await world.add(10);
+    world.broker.fault = ({ claim, nth }) => {
+      if (claim === undefined || nth > 4) return undefined;
+      return nth === 0 ? "hangsAfter" : "hangs";
+    };
+    // Another worker takes its jobs over when the lease has run out, and gives them back.
+    world.platform.setTimer(301, async () => {
+      await world.engineQueue().claim({ leaseId: "another", max: 4, waitMs: 0 });
+      await world.engineQueue().abandon?.(["another"]);
+    });
+    const options = { prefetch: 4, leaseMs: 300, requestTimeoutMs: 61, settleWithinMs: 100 };
+    const report = await drained(
+      world,
+      define(() => {}, options),
+    );
+    expect(report).toMatchObject({ acked: 10, stopped: "empty" });
   });
 
   test("ends though each claim has to be sent twice", async () => {

@@ -391,19 +391,24 @@ describe("several queues of one worker", () => {
 });
 
 describe("an engine inside the process", () => {
-  test("leaves the event loop its turn, however much there is to do", async () => {
-    const world = new World({ simulated: { clockStopsDuringCpu: true } });
-    await world.add(10_000);
-    let turns = 0;
-    const tick = () => {
-      turns += 1;
-      if (turns < 1_000) setImmediate(tick);
-    };
-    setImmediate(tick);
-    const worker = await world.start(() => {}, { prefetch: 16 });
-    await world.untilEmpty();
-    // 10,000 jobs are 625 batches; no more than 64 are claimed in one turn.
-    expect(turns).toBeGreaterThanOrEqual(9);
-    await world.platform.run(worker.stop());
-  });
+  for (const clockStopsDuringCpu of [true, false]) {
+    test(`leaves the event loop its turn, however much there is to do; the clock ${clockStopsDuringCpu ? "stands" : "runs"}`, async () => {
+      const world = new World({ simulated: { clockStopsDuringCpu } });
+      await world.add(10_000);
+      let turns = 0;
+      const tick = () => {
+        turns += 1;
+        if (turns < 1_000) setImmediate(tick);
+      };
+      setImmediate(tick);
+      // 10,000 jobs compute for a second altogether.
+      const worker = await world.start(() => world.platform.spend(clockStopsDuringCpu ? 0 : 0.1), {
+        prefetch: 16,
+      });
+      await world.untilEmpty();
+      // 625 batches of 16: no more than 64 in one turn, or 20 ms.
+      expect(turns).toBeGreaterThanOrEqual(clockStopsDuringCpu ? 9 : 40);
+      await world.platform.run(worker.stop());
+    });
+  }
 });
