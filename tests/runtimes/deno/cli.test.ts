@@ -225,6 +225,35 @@ describe("HTTP beside the worker", () => {
     expect(await fetch(url).catch(() => "gone")).toBe("gone");
   });
 
+  test("a caller who hangs up ends the drain that it asked for", async () => {
+    await using server = holdingServer();
+    await using worker = heldWorker("worker", "memory:", server.url, ["--http", "0"]);
+    const [url] = await worker.outputs(/http:\/\/127\.0\.0\.1:\d+/);
+    const enqueue = async (numbers: readonly number[]) => {
+      for (const n of numbers) {
+        await fetch(`${url}/v1/queues/tasks/jobs`, { method: "POST", body: `{"n":${n}}` });
+      }
+    };
+    // The worker's two slots are taken first, so that the rest is left for the drain.
+    await enqueue([1, 2]);
+    await server.came(2);
+    await enqueue([3, 4, 5, 6]);
+    const caller = new AbortController();
+    const drained = fetch(`${url}/v1/drain`, { method: "POST", signal: caller.signal }).catch(() => "gone");
+    await server.came(4);
+    caller.abort();
+    expect(await drained).toBe("gone");
+    // What it had not started comes back, though what runs is still unanswered.
+    const deadline = performance.now() + 20_000;
+    let ready: number | undefined;
+    while (ready !== 2 && performance.now() < deadline) {
+      const told = await (await fetch(`${url}/v1/queues`)).text();
+      ready = Number(/"ready":(\d+)/.exec(told)?.[1]);
+    }
+    expect(ready).toBe(2);
+    server.answer();
+  });
+
   test("a request that hangs is cut when the worker has stopped", async () => {
     await using worker = task(["worker", "--broker", "memory:", "--http", "0"]);
     const [url] = await worker.outputs(/http:\/\/127\.0\.0\.1:\d+/);
