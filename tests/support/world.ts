@@ -12,7 +12,7 @@ import type { HandlerOptions, WorkerOptions } from "../../src/options.ts";
 import { type Handler, queue } from "../../src/queue.ts";
 import { type RunningWorker, startWorker } from "../../src/start.ts";
 import { defineWorker, type WorkerDefinition } from "../../src/worker.ts";
-import { FaultyBroker, type FaultyOptions } from "./faulty_broker.ts";
+import { type Asked, FaultyBroker, type FaultyOptions } from "./faulty_broker.ts";
 
 const strays: unknown[] = [];
 let watching = false;
@@ -139,5 +139,15 @@ export class World {
       }
       await this.platform.pass(5);
     }
+  }
+}
+
+/** Fails unless each claim was answered before another was sent, but for the same one sent again. */
+export function expectNoOverlap(claims: readonly Asked[]): void {
+  for (const [index, claim] of claims.entries()) {
+    const before = claims[index - 1];
+    if (before === undefined || before.claim?.leaseId === claim.claim?.leaseId) continue;
+    expect(before.answeredAt).toBeDefined();
+    expect(claim.at).toBeGreaterThanOrEqual(before.answeredAt as number);
   }
 }

@@ -1,11 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import fc from "fast-check";
 import { Asking } from "../../src/asking.ts";
 import type { BrokerLimits } from "../../src/broker.ts";
 import { queue } from "../../src/queue.ts";
 import { defineWorker, type WorkerQueue } from "../../src/worker.ts";
 import type { Asked } from "../support/faulty_broker.ts";
-import { noStrayRejections, World } from "../support/world.ts";
+import { expectNoOverlap, noStrayRejections, World } from "../support/world.ts";
 
 noStrayRejections();
 
@@ -23,16 +22,6 @@ const LIMITS: BrokerLimits = {
 function waiting(world: World): number {
   const received = world.told("claimed").reduce((sum, one) => sum + one.got, 0);
   return received - world.told("started").length;
-}
-
-/** Fails unless each claim was answered before another was sent, but for the same one sent again. */
-function expectNoOverlap(claims: readonly Asked[]): void {
-  for (const [index, claim] of claims.entries()) {
-    const before = claims[index - 1];
-    if (before === undefined || before.claim?.leaseId === claim.claim?.leaseId) continue;
-    expect(before.answeredAt).toBeDefined();
-    expect(claim.at).toBeGreaterThanOrEqual(before.answeredAt as number);
-  }
 }
 
 describe("a slot is reserved before a claim", () => {
@@ -271,99 +260,6 @@ describe("verdicts ride on the next claim", () => {
     expect(world.broker.log.at(-1)?.claim).toBeUndefined();
     await world.untilEmpty();
     await world.platform.run(worker.stop());
-  });
-});
-
-describe("claiming ahead", () => {
-  /** The share of the time from the first start to the last end in which a handler ran. */
-  async function busyShare(options: { claimAhead: boolean; jobs: number }): Promise<number> {
-    const world = new World({ roundTripMs: 10 });
-    await world.add(options.jobs);
-    const spans: [number, number][] = [];
-    const worker = await world.start(
-      async () => {
-        const from = world.platform.now();
-        await world.platform.sleep(10);
-        spans.push([from, world.platform.now()]);
-      },
-      { claimAhead: options.claimAhead },
-    );
-    await world.untilEmpty();
-    await world.platform.run(worker.stop());
-    expectNoOverlap(world.broker.claims);
-    // The first 40 show the rule at work: small claims that hide nothing.
-    const steady = spans.slice(40);
-    const busy = steady.reduce((sum, [from, to]) => sum + to - from, 0);
-    return busy / ((steady.at(-1)?.[1] ?? 0) - (steady[0]?.[0] ?? 0));
-  }
-
-  test("a link of 10 ms does not set the pace of jobs of 10 ms", async () => {
-    expect(await busyShare({ claimAhead: true, jobs: 1_000 })).toBeGreaterThanOrEqual(0.97);
-    expect(await busyShare({ claimAhead: false, jobs: 1_000 })).toBeLessThan(0.96);
-  });
-
-  test("never after a short claim", async () => {
-    const world = new World({ roundTripMs: 10, lacks: ["wake"] });
-    await world.add(16 + 5);
-    const worker = await world.start(world.takes(10), { prefetch: 16, pollMs: { min: 1, max: 1 } });
-    await world.until(() => world.told("claimed").some((one) => one.got === 5));
-    const claims = world.broker.claims.length;
-    await world.until(() => world.told("finished").length === 20);
-    expect(world.broker.claims.length).toBe(claims);
-    await world.platform.run(worker.stop());
-  });
-
-  test("never for claims of a single job", async () => {
-    const world = new World({ roundTripMs: 10 });
-    await world.add(20);
-    let ahead = 0;
-    world.broker.fault = (asked) => {
-      if (asked.claim !== undefined && world.told("started").length > world.told("finished").length)
-        ahead += 1;
-      return undefined;
-    };
-    const worker = await world.start(world.takes(10), { prefetch: 1 });
-    await world.untilEmpty();
-    expect(ahead).toBe(0);
-    expect(world.told("started").length).toBe(20);
-    await world.platform.run(worker.stop());
-  });
-});
-
-describe("two claims of a queue never overlap", () => {
-  test("whatever the link, the slots and the job times", async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.record({
-          seed: fc.integer({ min: 1, max: 1_000_000 }),
-          roundTripMs: fc.integer({ min: 0, max: 40 }),
-          concurrency: fc.integer({ min: 1, max: 6 }),
-          prefetch: fc.oneof(fc.constant("auto" as const), fc.integer({ min: 1, max: 20 })),
-          jobMs: fc.integer({ min: 0, max: 60 }),
-          exchange: fc.boolean(),
-          failures: fc.integer({ min: 0, max: 30 }),
-        }),
-        async ({ seed, roundTripMs, concurrency, prefetch, jobMs, exchange, failures }) => {
-          const world = new World({ roundTripMs, lacks: exchange ? [] : ["exchange"], simulated: { seed } });
-          await world.add(60);
-          world.broker.fault = () => {
-            const roll = world.platform.random() * 100;
-            if (roll >= failures) return undefined;
-            return roll < failures / 2 ? "lost" : "replyLost";
-          };
-          const ran: string[] = [];
-          const worker = await world
-            .start(world.takes(jobMs, ran), { concurrency, prefetch })
-            .catch(() => undefined);
-          if (worker === undefined) return;
-          await world.untilEmpty();
-          expectNoOverlap(world.broker.claims);
-          expect(new Set(ran).size).toBe(60);
-          await world.platform.run(worker.stop());
-        },
-      ),
-      { numRuns: 40 },
-    );
   });
 });
 
