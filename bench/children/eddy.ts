@@ -10,7 +10,7 @@ import { params, tell } from "../support/contender.ts";
 
 export interface EddyParams {
   readonly broker: BrokerSpec;
-  /** How the queue is filled, where that is another way than the worker's: past a slow link. */
+  /** How the queue is filled and the worker warmed up, where that is another way than the worker's: past a slow link. */
   readonly fillBy?: BrokerSpec;
   readonly jobs: number;
   /** Jobs of an earlier run in the same process that is not timed. */
@@ -34,14 +34,17 @@ export interface EddyResult {
 
 const platform = bunPlatform();
 
-async function run(broker: Broker, name: string, jobs: number, options: EddyParams): Promise<EddyResult> {
-  const { handler, jobMs, fillBy } = options;
-  if (fillBy === undefined) await fill(await openQueue(broker, name), jobs);
-  else {
-    const by = await openBroker(fillBy, platform);
-    await fill(await openQueue(by, name), jobs);
-    await by.close();
-  }
+interface Run {
+  readonly broker: Broker;
+  readonly fillBy: Broker;
+  readonly name: string;
+  readonly jobs: number;
+  readonly jobMs: number;
+  readonly handler: HandlerOptions;
+}
+
+async function run({ broker, fillBy, name, jobs, jobMs, handler }: Run): Promise<EddyResult> {
+  await fill(await openQueue(fillBy, name), jobs);
   const ran = Promise.withResolvers<void>();
   let left = jobs;
   let firstAt = 0;
@@ -80,9 +83,13 @@ async function run(broker: Broker, name: string, jobs: number, options: EddyPara
   return { ms, claims, runningMs, workMs: lastAt - firstAt, roundTripMs };
 }
 
-const options = params<EddyParams>();
-const broker = await openBroker(options.broker, platform);
+const { broker: spec, fillBy: nearSpec, jobs, warmUp, jobMs, handler } = params<EddyParams>();
+const broker = await openBroker(spec, platform);
+const near = nearSpec === undefined ? broker : await openBroker(nearSpec, platform);
 const unique = crypto.randomUUID();
-if (options.warmUp > 0) await run(broker, `warm-${unique}`, options.warmUp, options);
+// What warms up is the code: no link is waited for, and no job takes its time.
+if (warmUp > 0) {
+  await run({ broker: near, fillBy: near, name: `warm-${unique}`, jobs: warmUp, jobMs: 0, handler });
+}
 Bun.gc(true);
-tell(await run(broker, `work-${unique}`, options.jobs, options));
+tell(await run({ broker, fillBy: near, name: `work-${unique}`, jobs, jobMs, handler }));

@@ -1,13 +1,15 @@
 /**
  * A slow link in a process of its own: what comes in at one end goes out at the other after the delay, each way. Each chunk has a due
- * time of its own, so any number of them can be on the way at once and the link takes nothing from the throughput.
+ * time of its own, so any number of them can be on the way at once and the link takes nothing from the throughput. A second port leads,
+ * over the same link, to an echo.
  *
  * @module
  */
-import { createConnection, createServer, type Socket } from "node:net";
-import { params, tell } from "../support/contender.ts";
+import { createConnection, createServer, type Server, type Socket } from "node:net";
+import { hear, params, tell } from "../support/contender.ts";
 
-const { toPort, delayMs } = params<{ toPort: number; delayMs: number }>();
+const options = params<{ toPort: number; delayMs: number }>();
+let { delayMs } = options;
 
 interface Chunk {
   readonly due: number;
@@ -56,12 +58,30 @@ function pass(from: Socket, to: Socket): void {
   from.on("close", () => later(() => to.destroy()));
 }
 
-const server = createServer((near) => {
-  const far = createConnection(toPort, "127.0.0.1");
-  pass(near, far);
-  pass(far, near);
+function linkTo(toPort: number): Server {
+  return createServer((near) => {
+    const far = createConnection(toPort, "127.0.0.1");
+    pass(near, far);
+    pass(far, near);
+  });
+}
+
+function listening(server: Server): Promise<number> {
+  return new Promise((resolve) => {
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      resolve(address !== null && typeof address === "object" ? address.port : 0);
+    });
+  });
+}
+
+const echo = createServer((socket) => {
+  socket.setNoDelay(true);
+  socket.on("data", (data) => socket.write(data));
+  socket.on("error", () => socket.destroy());
 });
-server.listen(0, "127.0.0.1", () => {
-  const address = server.address();
-  tell({ port: address !== null && typeof address === "object" ? address.port : 0 });
-});
+const port = await listening(linkTo(options.toPort));
+tell({ port, echoPort: await listening(linkTo(await listening(echo))) });
+// Set right once, by who measured it.
+delayMs = await hear<number>();
+tell("ready");

@@ -40,20 +40,6 @@ export async function startRedisHttp(): Promise<RedisHttp> {
   }
 }
 
-/** A link in front of a TCP port, a process of its own. */
-export interface Link {
-  /** The port to connect to instead. */
-  readonly port: number;
-  stop(): Promise<void>;
-}
-
-/** @param delayMs how long each direction takes, in milliseconds. */
-export async function startLink(toPort: number, delayMs: number): Promise<Link> {
-  const child = new Child("link.ts", { toPort, delayMs }, { limitMs: 3_600_000 });
-  const { port } = await child.next<{ port: number }>();
-  return { port, stop: () => child.end() };
-}
-
 /** A folder that is thrown away. */
 export class Scratch {
   readonly folder = mkdtempSync(join(tmpdir(), "eddy-bench-"));
