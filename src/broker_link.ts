@@ -11,6 +11,7 @@ import type {
   RenewResult,
   SettleResult,
 } from "./broker.ts";
+import { BrokerError } from "./errors.ts";
 import type { HeldLease, LeaseOwner } from "./held.ts";
 import type { LeaseKeeper } from "./lease_keeper.ts";
 import type { OutgoingVerdict } from "./outbox.ts";
@@ -68,6 +69,7 @@ export class BrokerLink {
     if (this.exchanges) return this.#exchange(keeper, owner, taken, claim);
     if (claim === undefined) {
       const settled = await this.#within(0, "settle", this.#queue.settle(taken));
+      this.#assertWhole("settle", settled, taken);
       return { settled, claimed: undefined, renewedIds: NOTHING, renewed: NOTHING };
     }
     const claimed = await this.#within(claim.waitMs, "claim", this.#queue.claim(claim));
@@ -76,7 +78,9 @@ export class BrokerLink {
 
   // Async, so that an adapter that throws is one that rejects.
   async renew(leaseIds: readonly string[]): Promise<readonly RenewResult[]> {
-    return await this.#within(0, "renew", this.#queue.renew(leaseIds));
+    const results = await this.#within(0, "renew", this.#queue.renew(leaseIds));
+    this.#assertWhole("renew", results, leaseIds);
+    return results;
   }
 
   /** Gives leases back by their ids, where the engine can. */
@@ -99,6 +103,9 @@ export class BrokerLink {
       const exchange = this.#queue.exchange as NonNullable<BrokerQueue["exchange"]>;
       const sent = exchange.call(this.#queue, { settle: taken, renew: renewedIds, claim });
       const reply: ExchangeReply = await this.#within(0, "exchange", sent);
+      this.#assertWhole("exchange", reply.settled, taken);
+      this.#assertWhole("exchange", reply.renewed, renewedIds);
+      if (claim !== undefined && reply.claimed === undefined) throw this.#partial("exchange");
       keeper.answered(riding, reply.renewed, sentAt);
       return { settled: reply.settled, claimed: reply.claimed, renewedIds, renewed: reply.renewed };
     } catch (error) {
@@ -107,6 +114,19 @@ export class BrokerLink {
     } finally {
       over.resolve();
     }
+  }
+
+  /** An answer that leaves something out says nothing of it: it is as good as none, and what was sent is sent again. */
+  #assertWhole(verb: string, answers: readonly unknown[], asked: readonly unknown[]): void {
+    if (answers.length !== asked.length) throw this.#partial(verb);
+  }
+
+  #partial(verb: string): BrokerError {
+    return new BrokerError(
+      this.#broker,
+      verb,
+      `The ${this.#broker} broker answered only a part of what ${verb} asked`,
+    );
   }
 
   #within<T>(waitMs: number, verb: string, work: Promise<T>): Promise<T> {

@@ -150,10 +150,10 @@ export class LeaseKeeper {
 
   #renew(owner: LeaseOwner, leases: HeldLease[], sentAt: number): void {
     for (const lease of leases) lease.renewAt = Number.POSITIVE_INFINITY;
-    const renewing = owner.renew(leases.map((lease) => lease.id)).then(
-      (results) => this.answered(leases, results, sentAt),
-      () => this.failed(leases),
-    );
+    const renewing = owner
+      .renew(leases.map((lease) => lease.id))
+      .then((results) => this.answered(leases, results, sentAt))
+      .catch(() => this.failed(leases));
     for (const lease of leases) lease.renewing = renewing;
   }
 }

@@ -51,6 +51,8 @@ class OpenRun implements Run {
 export class Slots {
   readonly #options: SlotsOptions;
   readonly #runs = new Set<OpenRun>();
+  /** The starting times of all runs, summed up. */
+  #startedAtSum = 0;
 
   constructor(options: SlotsOptions) {
     this.#options = options;
@@ -68,9 +70,7 @@ export class Slots {
 
   /** The runs' starting times summed up as time on the way, in milliseconds. */
   runningForMs(now: number): number {
-    let sum = 0;
-    for (const run of this.#runs) sum += now - run.startedAt;
-    return sum;
+    return this.#runs.size * now - this.#startedAtSum;
   }
 
   /** Gives deliveries to the handler, together in one slot. */
@@ -82,6 +82,7 @@ export class Slots {
       startedAt,
     );
     this.#runs.add(run);
+    this.#startedAtSum += startedAt;
     if (timeoutMs !== undefined)
       run.cancelTimeout = platform.setTimer(timeoutMs, () => this.#timeOut(run, timeoutMs));
     let waits = false;
@@ -151,6 +152,8 @@ export class Slots {
     run.over = true;
     run.cancelTimeout?.();
     this.#runs.delete(run);
+    // From 0 again when none is left, so that no rounding adds up.
+    this.#startedAtSum = this.#runs.size === 0 ? 0 : this.#startedAtSum - run.startedAt;
     const outcomes = run.jobs.map((job, index) => ownOutcome(job, run.faults[index], outcome));
     this.#options.ended(run, outcomes, left);
   }

@@ -6,7 +6,7 @@
  */
 import { brokerBackoffMs } from "./backoff.ts";
 import type { ClaimReply, ClaimRequest, SettleResult } from "./broker.ts";
-import type { BrokerLink } from "./broker_link.ts";
+import type { BrokerLink, LinkReply } from "./broker_link.ts";
 import { BrokerRefusedError } from "./errors.ts";
 import type { HeldLease, LeaseOwner } from "./held.ts";
 import type { LeaseKeeper } from "./lease_keeper.ts";
@@ -222,19 +222,20 @@ export class Traffic {
       return undefined;
     }
     sending();
+    let reply: LinkReply;
     try {
-      const reply = await link.send(keeper, owner, sent, claim);
-      outbox.answered(sent);
-      if (!this.#closed) {
-        events.settled(sent, reply.settled);
-        events.renewed(reply.renewedIds, reply.renewed);
-      }
-      return reply.claimed;
+      reply = await link.send(keeper, owner, sent, claim);
     } catch (error) {
       const over = outbox.putBack(sent);
       if (!this.#closed) for (const entry of over) events.lost(entry);
       throw error;
     }
+    outbox.answered(sent);
+    if (!this.#closed) {
+      events.settled(sent, reply.settled);
+      events.renewed(reply.renewedIds, reply.renewed);
+    }
+    return reply.claimed;
   }
 
   #stillHeld(taken: readonly OutgoingVerdict[]): readonly OutgoingVerdict[] {

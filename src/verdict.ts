@@ -75,7 +75,8 @@ function retryDelay({ attempt, retryDelayMs, random }: VerdictContext): number {
     ms = Number.NaN;
   }
   // A faulty backoff function must not cost the job: the default takes its place.
-  return Number.isFinite(ms) && ms >= 0 ? Math.floor(ms) : fullJitter(attempt, random(), 1_000, 600_000);
+  if (!Number.isFinite(ms) || ms < 0) return fullJitter(attempt, random(), 1_000, 600_000);
+  return Math.min(Math.floor(ms), Number.MAX_SAFE_INTEGER);
 }
 
 function describe(error: unknown): string {

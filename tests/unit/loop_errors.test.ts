@@ -44,6 +44,33 @@ describe("a broker error of any verb", () => {
     }
   }
 
+  test("answers that leave something out are no answers: what was sent is sent again", async () => {
+    const world = new World();
+    await world.add(20);
+    const inner = world.broker.queue.bind(world.broker);
+    let nth = 0;
+    world.broker.queue = (name, settings) => {
+      const one = inner(name, settings);
+      const exchange = one.exchange?.bind(one);
+      if (exchange !== undefined) {
+        one.exchange = async (request) => {
+          const reply = await exchange(request);
+          nth += 1;
+          if (nth === 2) return { ...reply, settled: reply.settled.slice(1) };
+          if (nth === 4) return { settled: reply.settled, renewed: reply.renewed };
+          return nth === 6 ? (undefined as never) : reply;
+        };
+      }
+      return one;
+    };
+    const worker = await world.start(world.takes(10), { prefetch: 4 });
+    await world.untilEmpty();
+    await world.platform.run(worker.stop());
+    expect(world.told("brokerError").length).toBe(3);
+    expect(world.told("started").length).toBe(20);
+    expect(worker.stats()[0]).toMatchObject({ acked: 20, lost: 0, held: 0 });
+  });
+
   test("pauses from 100 ms, doubling, with full jitter, to 10 s", async () => {
     const world = new World();
     world.broker.fault = (asked) => (asked.claim === undefined ? undefined : "lost");

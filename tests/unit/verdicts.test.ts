@@ -130,6 +130,17 @@ describe("verdicts", () => {
     );
   });
 
+  test("a backoff function's delay is made whole, and no more than a number can count", () => {
+    for (const [ms, delayMs] of [
+      [0, 0],
+      [1.9, 1],
+      [1e300, Number.MAX_SAFE_INTEGER],
+    ] as const) {
+      const verdict = verdictOf({ kind: "threw", error: "x" }, { ...context, retryDelayMs: () => ms });
+      expect(verdict).toEqual({ kind: "retry", delayMs, error: "x" });
+    }
+  });
+
   test("attempts are used up above maxAttempts only", () => {
     expect(attemptsUsedUp(5, 5)).toBeUndefined();
     expect(attemptsUsedUp(6, 5)?.kind).toBe("dead");
