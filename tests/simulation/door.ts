@@ -122,6 +122,15 @@ class DoorQueue {
     this.#model.abandoned(leaseIds, now);
   }
 
+  async setPaused(paused: boolean): Promise<void> {
+    await (paused ? this.#queue.pause() : this.#queue.resume());
+    this.#model.setPaused(paused);
+  }
+
+  async redrive(): Promise<void> {
+    this.#model.redriven(await this.#queue.redrive({ limit: 100_000 }));
+  }
+
   watch(onWake: () => void): Promise<Watch> {
     return this.#queue.watch(onWake, () => {});
   }

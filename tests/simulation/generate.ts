@@ -5,16 +5,14 @@
  */
 import type { Capability } from "../../src/broker.ts";
 import { Dice } from "./dice.ts";
+import { faultPlans, tendingPlans, withEpisode } from "./generate_faults.ts";
 import type {
   Behaviour,
   ClockPlan,
   DrainPlan,
   EndPlan,
-  FaultKind,
-  FaultPlan,
   JobPlan,
   LifeEvent,
-  LinkVerb,
   Plan,
   QueuePlan,
   WorkerPlan,
@@ -73,9 +71,10 @@ export function generatePlan(seed: number): Plan {
     workers,
     drains,
     jobs,
+    tending: calm ? [] : tendingPlans(dice, queues.length, calmMs),
     faults: calm ? [] : faultPlans(dice, calmMs, workers.length, drains.length, queues),
   };
-  return fitting(plan);
+  return fitting(calm ? plan : withEpisode(dice, plan));
 }
 
 function lacking(dice: Dice): Capability[] {
@@ -264,65 +263,6 @@ function behaviour(dice: Dice, queue: QueuePlan, calm: boolean, drains: boolean)
     [canEnd ? 2 : 0.3, { kind: "hangs", times }],
     [drains ? 2 : 0, { kind: "fetches", requests: dice.whole(1, 3), ms }],
   ]);
-}
-
-const VERBS: readonly LinkVerb[] = [
-  "open",
-  "claim",
-  "settle",
-  "renew",
-  "exchange",
-  "abandon",
-  "watch",
-  "unwatch",
-];
-
-function faultPlans(
-  dice: Dice,
-  calmMs: number,
-  workers: number,
-  drains: number,
-  queues: readonly QueuePlan[],
-): FaultPlan[] {
-  const owners = ["all", "producer"];
-  for (let index = 0; index < workers; index += 1) owners.push(`worker${index}`);
-  for (let index = 0; index < drains; index += 1) owners.push(`drain${index}`);
-  const longest = Math.max(...queues.map((queue) => queue.requestTimeoutMs));
-  return Array.from(
-    {
-      length: dice.weighted([
-        [1, 0],
-        [3, 1],
-        [3, 2],
-        [2, 3],
-        [1, 5],
-      ] as const),
-    },
-    () => {
-      const kind = dice.weighted<FaultKind>([
-        [2, "lost"],
-        [4, "replyLost"],
-        [1, "hangs"],
-        [2, "hangsAfter"],
-        [2, "error"],
-        [0.5, "throws"],
-        [3, "slow"],
-        [3, "repeats"],
-        [2, "cut"],
-      ]);
-      const fromMs = dice.chance(0.4) ? 0 : dice.whole(0, calmMs - 1);
-      const toMs = dice.chance(0.4) ? calmMs : Math.min(calmMs, fromMs + dice.whole(1, 6_000));
-      return {
-        fromMs,
-        toMs,
-        whose: dice.pick(owners),
-        verbs: kind === "cut" || dice.chance(0.5) ? "all" : [dice.pick(VERBS), dice.pick(VERBS)],
-        chance: kind === "cut" ? 1 : dice.pick([0.1, 0.3, 0.6, 1]),
-        kind,
-        ms: kind === "slow" ? dice.whole(1, longest * 2) : dice.whole(1, 15_000),
-      };
-    },
-  );
 }
 
 /** Makes the parts of a plan fit each other. */

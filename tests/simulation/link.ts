@@ -15,7 +15,7 @@ import type {
   Settlement,
   Watch,
 } from "../../src/broker.ts";
-import { BrokerError } from "../../src/errors.ts";
+import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
 import { Dice } from "./dice.ts";
 import type { Door } from "./door.ts";
 import type { LoopWatch } from "./loop_watch.ts";
@@ -147,6 +147,10 @@ export class SimulatedLink implements Broker {
       if (kind === "hangs" || kind === "cut") return;
       if (kind === "lost" || kind === "error") {
         base.setTimer(there, () => fail(this.#dice.pick(ERRORS)()));
+        return;
+      }
+      if (kind === "refused") {
+        base.setTimer(there, () => fail(new BrokerRefusedError("simulated", verb, "Keys may be evicted")));
         return;
       }
       base.setTimer(there, () => {

@@ -157,7 +157,9 @@ export class LoopWatch {
   // --- what the loop tells ---
 
   readonly told = (event: EddyEvent): void => {
-    if (event.type === "claimed") {
+    if (event.type === "stopping") {
+      this.stopCalled = true;
+    } else if (event.type === "claimed") {
       this.#claimed(this.#queue(event.queue), event.leaseId, event.got);
     } else if (event.type === "finished") {
       const queue = this.#queue(event.queue);

@@ -4,7 +4,6 @@
  * @module
  */
 import { type DrainReport, drain } from "../../src/drain.ts";
-import { BrokerRefusedError } from "../../src/errors.ts";
 import { type RunningWorker, startWorker } from "../../src/start.ts";
 import { defineWorker, type WorkerDefinition } from "../../src/worker.ts";
 import { simulatedHandler } from "./handlers.ts";
@@ -146,10 +145,11 @@ export class WorkerMember implements Member {
     startWorker(definition, { broker: link, platform: machine, on: watch.told }).then(
       (running) => {
         life.running = running;
+        running.done.catch((error: unknown) => this.#refused(life, error));
       },
       (error: unknown) => {
         trace(() => `${machine.label} could not start: ${error}`);
-        if (error instanceof RangeError || error instanceof BrokerRefusedError) {
+        if (error instanceof RangeError) {
           this.#world.fail("threw", `${machine.label} was refused: ${error}`);
         }
         machine.kill();
@@ -159,6 +159,14 @@ export class WorkerMember implements Member {
         }
       },
     );
+  }
+
+  /** The broker refused it: it has ended by itself. */
+  #refused(life: Life, error: unknown): void {
+    this.#world.trace(() => `${life.machine.label} has ended: ${error}`);
+    life.watch.ended = true;
+    this.#world.base.setTimer(200, () => life.machine.kill());
+    if (this.#life === life && !this.#ending) this.#gone(RESTART_MS);
   }
 
   /** Opening may take four request timeouts, the watch one. */

@@ -67,9 +67,13 @@ export class QueueModel {
   readonly #acceptedAt = new Map<string, number>();
   readonly #passedOver: [number, number, number] = [0, 0, 0];
   readonly #waiters = new Set<() => void>();
+  readonly #dead = new Set<JobView>();
+  #paused = false;
   #place = 0;
   /** Jobs not yet acked or dead. */
   open = 0;
+  /** How often what happened here. */
+  readonly tally = new Map<string, number>();
 
   constructor(name: string, leaseMs: number, dedupeWindowMs: number, fail: Fail, changed: () => void) {
     this.name = name;
@@ -110,6 +114,7 @@ export class QueueModel {
 
   /** Whether a claim would bring something. */
   claimable(now: number): boolean {
+    if (this.#paused) return false;
     for (const job of this.jobs.values()) if (this.#canBeClaimed(job, now)) return true;
     return false;
   }
@@ -124,7 +129,7 @@ export class QueueModel {
     if (answers.length !== jobs.length) {
       this.#fail("wrongAnswer", `enqueue of ${jobs.length} jobs was answered with ${answers.length} results`);
     }
-    if (again) return;
+    if (again) return this.#count("enqueuedAgain");
     jobs.forEach((job, index) => {
       const duplicate = answers[index]?.duplicate === true;
       const known = (this.#acceptedAt.get(job.id) ?? Number.NEGATIVE_INFINITY) + this.#dedupeWindowMs > now;
@@ -134,7 +139,8 @@ export class QueueModel {
           `job ${job.id} was ${duplicate ? "refused as a duplicate" : "accepted again"}`,
         );
       }
-      if (!duplicate) this.#accept(job, now);
+      if (duplicate) this.#count("duplicate");
+      else this.#accept(job, now);
     });
     this.#changed();
   }
@@ -160,6 +166,33 @@ export class QueueModel {
     this.#changed();
   }
 
+  /** No claim takes anything until it is resumed. */
+  setPaused(paused: boolean): void {
+    this.#paused = paused;
+    this.#count(paused ? "paused" : "resumed");
+    this.#changed();
+  }
+
+  /** All dead letters were put back: with no attempt charged, at the tail. */
+  redriven(count: number): void {
+    let dead = 0;
+    for (const job of [...this.#dead]) {
+      this.#dead.delete(job);
+      this.#count("redriven");
+      dead += 1;
+      this.#place += 1;
+      job.state = "ready";
+      job.charged = 0;
+      job.suspect = false;
+      job.reason = undefined;
+      job.earliest = this.#place;
+      job.latest = this.#place;
+      this.open += 1;
+    }
+    if (count !== dead) this.#fail("wrongAnswer", `redrive was answered ${count} for ${dead} dead letters`);
+    this.#changed();
+  }
+
   renewed(leaseIds: readonly string[], results: readonly RenewResult[], now: number): void {
     leaseIds.forEach((id, index) => {
       const lease = this.leases.get(id);
@@ -170,6 +203,7 @@ export class QueueModel {
           `renewing lease ${id} was answered ${results[index]}, which it is ${held ? "not" : ""}`,
         );
       }
+      this.#count(held ? "renewed" : "renewedInVain");
       if (held) lease.deadline = now + this.#leaseMs;
     });
   }
@@ -189,6 +223,10 @@ export class QueueModel {
       }
     }
     this.#changed();
+  }
+
+  #count(what: string): void {
+    this.tally.set(what, (this.tally.get(what) ?? 0) + 1);
   }
 
   #changed(): void {
@@ -221,6 +259,7 @@ export class QueueModel {
 
   /** A claim of a lease that is known: the same deliveries while it is held, none when it is over. */
   #claimedAgain(lease: LeaseView, deliveries: readonly Delivery[], now: number): void {
+    this.#count(lease.over ? "claimedAfterEnd" : "claimedAgain");
     if (lease.over) {
       if (deliveries.length > 0) {
         this.#fail(
@@ -245,9 +284,14 @@ export class QueueModel {
   }
 
   #claimedNew(holder: string, request: ClaimRequest, deliveries: readonly Delivery[], now: number): void {
-    this.#takeBack(now);
-    this.#joinLatest(now);
-    const could = [...this.jobs.values()].filter((job) => this.#canBeClaimed(job, now));
+    if (!this.#paused) {
+      this.#takeBack(now);
+      this.#joinLatest(now);
+    }
+    const could = this.#paused ? [] : [...this.jobs.values()].filter((job) => this.#canBeClaimed(job, now));
+    if (this.#paused && deliveries.length > 0) {
+      this.#fail("wrongAnswer", `a claim of a paused queue brought ${deliveries.length} jobs`);
+    }
     const lease: LeaseView = {
       id: request.leaseId,
       holder,
@@ -325,8 +369,9 @@ export class QueueModel {
       const promised = expected === "lost" ? "lateFence" : "wrongAnswer";
       this.#fail(promised, `${verdict.kind} of job ${delivery.id} was answered ${result}; it is ${expected}`);
     }
-    if (slot.state !== "held") return;
+    if (slot.state !== "held") return this.#count(slot.state === "lost" ? "lost" : "settledAgain");
     slot.state = "done";
+    this.#count(verdict.kind);
     const { job } = slot;
     switch (verdict.kind) {
       case "ack":
@@ -354,6 +399,7 @@ export class QueueModel {
   #close(job: JobView, state: "acked" | "dead", reason: string | undefined): void {
     job.state = state;
     job.reason = reason;
+    if (state === "dead") this.#dead.add(job);
     job.lease = undefined;
     this.open -= 1;
   }
@@ -372,6 +418,7 @@ export class QueueModel {
       for (const slot of lease.slots.values()) {
         if (slot.state !== "held") continue;
         slot.state = "lost";
+        this.#count("takenBack");
         slot.job.suspect = true;
         slot.job.state = "ready";
         slot.job.lease = undefined;
@@ -386,6 +433,7 @@ export class QueueModel {
   }
 
   #bar(id: string, now: number): void {
+    this.#count("barred");
     this.leases.set(id, { id, holder: "", slots: new Map(), deadline: now, over: true, endedAt: now });
   }
 

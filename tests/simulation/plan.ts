@@ -104,6 +104,12 @@ export interface JobPlan {
   readonly looks: boolean;
 }
 
+/** What somebody does to a queue who tends it. */
+export type TendingPlan =
+  | { readonly atMs: number; readonly queue: number; readonly kind: "pause"; readonly forMs: number }
+  /** Puts all dead letters back. */
+  | { readonly atMs: number; readonly queue: number; readonly kind: "redrive" };
+
 /**
  * What the link does to a request.
  *
@@ -111,6 +117,7 @@ export interface JobPlan {
  * - `replyLost`: it takes effect, then fails.
  * - `hangs`, `hangsAfter`: the same two, but it is never answered at all.
  * - `error`: it is answered with an error of some kind, and took no effect.
+ * - `refused`: it is answered with the final error.
  * - `throws`: the adapter throws instead of answering with a rejected promise.
  * - `slow`: both ways take up to `ms` longer.
  * - `repeats`: it takes effect, and a copy arrives again within `ms`.
@@ -122,6 +129,7 @@ export type FaultKind =
   | "hangs"
   | "hangsAfter"
   | "error"
+  | "refused"
   | "throws"
   | "slow"
   | "repeats"
@@ -167,5 +175,6 @@ export interface Plan {
   readonly workers: readonly WorkerPlan[];
   readonly drains: readonly DrainPlan[];
   readonly jobs: readonly JobPlan[];
+  readonly tending: readonly TendingPlan[];
   readonly faults: readonly FaultPlan[];
 }

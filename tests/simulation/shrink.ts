@@ -5,13 +5,13 @@
  */
 import type { Plan, QueuePlan, WorkerPlan } from "./plan.ts";
 import type { Promised } from "./violation.ts";
-import { play } from "./world.ts";
+import { type PlayOptions, play } from "./world.ts";
 
 /** Enough for most; each costs as much as one world. */
 const MOST_PLAYS = 1_500;
 
 /** The smallest plan found that breaks the same promise. */
-export async function shrink(plan: Plan, promised: Promised): Promise<Plan> {
+export async function shrink(plan: Plan, promised: Promised, options: PlayOptions = {}): Promise<Plan> {
   let smallest = plan;
   let plays = 0;
   for (let again = true; again && plays < MOST_PLAYS; ) {
@@ -19,7 +19,7 @@ export async function shrink(plan: Plan, promised: Promised): Promise<Plan> {
     for (const smaller of smallerPlans(smallest)) {
       plays += 1;
       if (plays >= MOST_PLAYS) break;
-      if ((await play(smaller)).violation?.promised !== promised) continue;
+      if ((await play(smaller, options)).violation?.promised !== promised) continue;
       smallest = smaller;
       again = true;
       break;
@@ -34,6 +34,7 @@ function* smallerPlans(plan: Plan): Generator<Plan> {
   yield* without(plan, "drains");
   yield* without(plan, "workers");
   yield* without(plan, "faults");
+  yield* without(plan, "tending");
   if (plan.queues.length > 1) yield* oneQueue(plan);
   yield* without(plan, "jobs");
   for (const [index, worker] of plan.workers.entries()) {
@@ -63,7 +64,7 @@ function* smallerPlans(plan: Plan): Generator<Plan> {
   if (plan.calmMs > 500) yield { ...plan, calmMs: Math.floor(plan.calmMs / 2) };
 }
 
-type Lists = "jobs" | "drains" | "workers" | "faults";
+type Lists = "jobs" | "drains" | "workers" | "faults" | "tending";
 
 function* halves(plan: Plan, list: Lists): Generator<Plan> {
   const { length } = plan[list];
@@ -91,6 +92,7 @@ function* oneQueue(plan: Plan): Generator<Plan> {
       queues: [queue],
       workers: plan.workers.map(only),
       drains: plan.drains.map(only),
+      tending: plan.tending.filter((one) => one.queue === index).map((one) => ({ ...one, queue: 0 })),
       jobs: plan.jobs.filter((job) => job.queue === index).map((job) => ({ ...job, queue: 0 })),
     };
   }

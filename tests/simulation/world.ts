@@ -13,7 +13,7 @@ import type { LoopWatch } from "./loop_watch.ts";
 import type { Machine } from "./machine.ts";
 import { DrainMember, type Member, WorkerMember } from "./members.ts";
 import { type JobView, QueueModel } from "./model.ts";
-import type { JobPlan, Plan, QueuePlan } from "./plan.ts";
+import type { JobPlan, Plan, QueuePlan, TendingPlan } from "./plan.ts";
 import { Production } from "./production.ts";
 import { type Promised, Violation } from "./violation.ts";
 
@@ -38,6 +38,8 @@ export interface Played {
   readonly jobs: number;
   readonly starts: number;
   readonly requests: number;
+  /** How often what happened at the broker. */
+  readonly tally: Readonly<Record<string, number>>;
 }
 
 export class World implements HandlerWorld {
@@ -118,7 +120,9 @@ export class World implements HandlerWorld {
     const production = new Production(this);
     const script = async () => {
       for (const member of this.members) member.begin();
+      const tended = Promise.all(this.plan.tending.map((one) => this.#tend(one)));
       await production.all();
+      await tended;
       await this.#untilDone();
       await this.#probe(production);
       await this.#end();
@@ -136,7 +140,27 @@ export class World implements HandlerWorld {
       jobs: this.plan.jobs.length,
       starts: watches.reduce((sum, one) => sum + one.starts, 0),
       requests: watches.reduce((sum, one) => sum + one.requests, 0),
+      tally: this.#tally(),
     };
+  }
+
+  async #tend(tending: TendingPlan): Promise<void> {
+    await this.base.sleep(tending.atMs);
+    this.trace(() => `somebody does ${JSON.stringify(tending)}`);
+    const queue = this.doorQueue(this.plan.queues[tending.queue] as QueuePlan);
+    if (tending.kind === "redrive") return queue.redrive();
+    await queue.setPaused(true);
+    await this.base.sleep(tending.forMs);
+    await queue.setPaused(false);
+  }
+
+  /** The engine's queue, past every link. */
+  doorQueue({ name, leaseMs }: QueuePlan): ReturnType<Door["queue"]> {
+    return this.door.queue(name, {
+      leaseMs,
+      requestTimeoutMs: 1_000,
+      dedupeWindowMs: DEDUPE_WINDOW_MS,
+    });
   }
 
   /** Jobs in the broker that are neither acked nor dead. */
@@ -144,6 +168,14 @@ export class World implements HandlerWorld {
     let open = 0;
     for (const model of this.models.values()) open += model.open;
     return open;
+  }
+
+  #tally(): Record<string, number> {
+    const sum: Record<string, number> = {};
+    for (const { tally } of this.models.values()) {
+      for (const [what, count] of tally) sum[what] = (sum[what] ?? 0) + count;
+    }
+    return sum;
   }
 
   #watchOf(machine: Machine): LoopWatch | undefined {
@@ -190,7 +222,8 @@ export class World implements HandlerWorld {
 
   /** How long all may take once nothing fails: every attempt after the other, each after its lease. */
   #boundMs(): number {
-    const { queues, jobs, workers } = this.plan;
+    const { queues, jobs, workers, tending } = this.plan;
+    const rounds = tending.some((one) => one.kind === "redrive") ? 3 : 1;
     const down = 3_000 + Math.max(...workers.flatMap((one) => one.events.map((event) => event.atMs)), 0);
     let bound = 45_000 + down;
     for (const job of jobs) {
@@ -198,7 +231,7 @@ export class World implements HandlerWorld {
       const each =
         (job.does.kind === "kills" ? queue.leaseMs + 3_000 : 0) + ("ms" in job.does ? job.does.ms : 0);
       const pause = (job.does.kind === "retries" ? (job.does.delayMs ?? 0) : 0) + queue.backoffMs * 4;
-      bound += queue.maxAttempts * (each + pause + queue.pollMs[1] + 500) + job.delayMs;
+      bound += rounds * queue.maxAttempts * (each + pause + queue.pollMs[1] + 500) + job.delayMs;
     }
     return bound + 3 * Math.max(...queues.map((queue) => queue.leaseMs + queue.safetyPollMs));
   }
@@ -232,13 +265,7 @@ export class World implements HandlerWorld {
     for (const member of this.members) for (const watch of member.watches) watch.checkRuns();
     for (const queue of this.plan.queues) {
       const model = this.models.get(queue.name) as QueueModel;
-      const { ready, delayed, held, dead } = await this.door
-        .queue(queue.name, {
-          leaseMs: queue.leaseMs,
-          requestTimeoutMs: 1_000,
-          dedupeWindowMs: DEDUPE_WINDOW_MS,
-        })
-        .sizes();
+      const { ready, delayed, held, dead } = await this.doorQueue(queue).sizes();
       if (held > 0) this.fail("heldAtEnd", `${held} jobs of ${queue.name} are held`);
       if (ready + delayed > 0) this.fail("lostJob", `${ready + delayed} jobs of ${queue.name} are left`);
       if (dead !== model.count("dead"))
