@@ -6,11 +6,10 @@
 
 export interface DeliveryInfo {
   readonly stream: string;
-  readonly consumer: string;
   /** How often the server has handed it out: 1 for the first. */
   readonly delivered: number;
   readonly streamSequence: number;
-  /** When it was stored, Unix nanoseconds as 19 digits. */
+  /** When it was stored, Unix nanoseconds as 19 digits: so they compare as texts. */
   readonly storedNs: string;
 }
 
@@ -23,12 +22,12 @@ export function parseAckSubject(reply: string): DeliveryInfo | undefined {
   const delivered = Number(tokens[at + 2]);
   const streamSequence = Number(tokens[at + 3]);
   if (!(delivered >= 1) || !(streamSequence >= 1)) return undefined;
+  const storedNs = tokens[at + 5] as string;
   return {
     stream: tokens[at] as string,
-    consumer: tokens[at + 1] as string,
     delivered,
     streamSequence,
-    storedNs: (tokens[at + 5] as string).padStart(19, "0"),
+    storedNs: storedNs.length === 19 ? storedNs : storedNs.padStart(19, "0"),
   };
 }
 

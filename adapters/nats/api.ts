@@ -73,7 +73,8 @@ export interface ConsumerInfo {
 export interface StoredMessage {
   readonly subject: string;
   readonly sequence: number;
-  readonly headers: [string, string[]][];
+  /** In the protocol's own form; empty where it has none. */
+  readonly headerText: string;
   readonly data: Uint8Array;
   /** Unix milliseconds of the server's clock. */
   readonly storedAt: number;
@@ -211,7 +212,7 @@ export class Api {
       return {
         subject: message.subject,
         sequence: message.seq,
-        headers: message.hdrs === undefined ? [] : readHeaders(fromBase64(message.hdrs)),
+        headerText: message.hdrs === undefined ? "" : decoder.decode(fromBase64(message.hdrs)),
         data: message.data === undefined ? new Uint8Array() : fromBase64(message.data),
         storedAt: Date.parse(message.time),
       };
@@ -278,19 +279,4 @@ function fromBase64(text: string): Uint8Array {
   const bytes = new Uint8Array(binary.length);
   for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at);
   return bytes;
-}
-
-/** Headers of a stored message, read as nats.ws reads those of a delivered one. */
-function readHeaders(bytes: Uint8Array): [string, string[]][] {
-  const found = new Map<string, string[]>();
-  for (const line of decoder.decode(bytes).split("\r\n").slice(1)) {
-    const colon = line.indexOf(":");
-    if (colon < 1) continue;
-    const name = line.slice(0, colon);
-    const values = found.get(name);
-    const value = line.slice(colon + 1).trim();
-    if (values === undefined) found.set(name, [value]);
-    else values.push(value);
-  }
-  return [...found];
 }

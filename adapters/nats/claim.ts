@@ -8,6 +8,7 @@ import type { ClaimReply, ClaimRequest } from "../../src/broker.ts";
 import { BrokerError } from "../../src/errors.ts";
 import type { Core } from "./core.ts";
 import { holdAll, type Raw } from "./deliveries.ts";
+import type { Exhausted } from "./exhausted.ts";
 import type { PerLevel } from "./fairness.ts";
 import type { Lane } from "./lane.ts";
 import { type Held, Lease } from "./leases.ts";
@@ -42,12 +43,14 @@ export class Claiming {
   readonly #core: Core;
   readonly #provisioning: Provisioning;
   readonly #settling: Settling;
+  readonly #exhausted: Exhausted;
   readonly #underWay = new Map<string, Promise<ClaimReply>>();
   /** What came for claims that had failed by then: kept a while for the claim's copy. */
   readonly #late = new Map<string, { raws: Raw[]; timer: ReturnType<typeof setTimeout> | undefined }>();
 
-  constructor(core: Core, provisioning: Provisioning, settling: Settling) {
+  constructor(core: Core, provisioning: Provisioning, settling: Settling, exhausted: Exhausted) {
     this.#core = core;
+    this.#exhausted = exhausted;
     this.#provisioning = provisioning;
     this.#settling = settling;
     core.stray = (lane, message) => this.#giveBack([{ lane, message, reply: message.reply ?? "" }]);
@@ -110,7 +113,8 @@ export class Claiming {
     const core = this.#core;
     const session = await core.link.session("claim", timeoutMs);
     const sentAt = core.now();
-    for (const held of lease.openSlots()) session.publish(held.reply, WPI);
+    const replies = lease.openSlots().map((one) => one.reply);
+    await session.say("claim", timeoutMs, WPI, replies);
     await session.flush("claim", timeoutMs);
     lease.deadline = sentAt + core.leaseMs;
     return { deliveries: lease.openSlots().map((held) => held.delivery) };
@@ -146,7 +150,7 @@ export class Claiming {
     const waitUntil = core.now() + Math.min(request.waitMs, core.leaseMs * WAIT_SHARE);
     const failAt = waitUntil + timeoutMs;
     // Even one that may not wait looks again when it was just told of jobs.
-    const again = () => core.now() < waitUntil || (!core.lanes.onlyPrimary && !core.paused);
+    const again = () => core.now() + 1 < waitUntil || (!core.lanes.onlyPrimary && !core.paused);
     for (let first = true; first || again(); first = false) {
       if (signal?.aborted === true) return;
       const session = await core.link.session("claim", failAt - core.now(), signal);
@@ -155,6 +159,7 @@ export class Claiming {
         await this.#pausedUntil(waitUntil, signal);
         continue;
       }
+      if (core.source !== undefined) await this.#exhausted.look(session, timeoutMs);
       if (core.lanes.nextProbeAt <= core.now()) await core.probe(session, timeoutMs);
       while (await moveDue(core, session, timeoutMs)) {
         await this.#round(session, max, 0, failAt, request, finding);
@@ -186,7 +191,7 @@ export class Claiming {
       if (got > 0) return;
       finding.sentAt = core.now();
     }
-    got = await pull(core.lanes.primary, max, Math.max(waitMs, EMPTY_GRACE_MS));
+    got = await pull(core.lanes.primary, max, request.waitMs > 0 ? waitMs : EMPTY_GRACE_MS);
     if (got > 0) core.fairness.gave([0, got, 0], [false, true, false]);
     // News of another lane may have come with the answer: what is there goes along.
     if (got > 0 && got < max && !core.lanes.onlyPrimary) await this.#share(max - got, pull);

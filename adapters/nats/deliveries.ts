@@ -4,8 +4,8 @@
  * @module
  */
 import type { Msg } from "nats.ws";
-import { msOf, parseAckSubject } from "./ack_subject.ts";
-import { readEnvelope } from "./envelope.ts";
+import { type DeliveryInfo, msOf, parseAckSubject } from "./ack_subject.ts";
+import { type Envelope, readEnvelope } from "./envelope.ts";
 import type { Lane } from "./lane.ts";
 import type { Held, Lease, Leases } from "./leases.ts";
 import { priorityOf } from "./names.ts";
@@ -17,6 +17,7 @@ export interface Raw {
   readonly reply: string;
 }
 
+const decoder = new TextDecoder();
 const strictDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** The text whose UTF-8 these bytes are: its receiver cannot change it, and needs no decoding of its own. */
@@ -41,9 +42,8 @@ export function holdAll(raws: readonly Raw[], lease: Lease, leases: Leases, now:
 
 interface Unplaced {
   readonly raw: Raw;
-  readonly info: NonNullable<ReturnType<typeof parseAckSubject>>;
-  readonly envelope: ReturnType<typeof readEnvelope>;
-  readonly place: string;
+  readonly info: DeliveryInfo;
+  readonly envelope: Envelope;
 }
 
 function read(raw: Raw, leases: Leases, now: number): Unplaced | undefined {
@@ -59,19 +59,36 @@ function read(raw: Raw, leases: Leases, now: number): Unplaced | undefined {
     }
     leases.end(known.lease, now);
   }
-  const envelope = readEnvelope(raw.message.headers);
-  const place = envelope.place ?? placeOf(info.storedNs, info.streamSequence);
-  return { raw, info, envelope, place };
+  return { raw, info, envelope: readEnvelope(headerText(raw)) };
 }
 
-/** When a message was stored and its sequence, so that places compare as texts. */
-function placeOf(storedNs: string, sequence: number): string {
-  return `${storedNs}.${String(sequence).padStart(16, "0")}`;
+/** A message's headers as they came. The library's own reading of them costs more than all the rest of a delivery. */
+function headerText({ lane, message, reply }: Raw): string {
+  const { data } = message;
+  // Of a message of ours the subject is known, so the headers' length is too.
+  const size = (message as Msg & { size?(): number }).size?.() ?? 0;
+  const length = size - lane.subject.length - reply.length - data.length;
+  if (lane.subject !== "" && length >= 10 && length <= data.byteOffset) {
+    const text = decoder.decode(new Uint8Array(data.buffer, data.byteOffset - length, length));
+    if (text.startsWith("NATS/1.0") && text.endsWith("\r\n\r\n")) return text;
+  }
+  return message.headers?.toString() ?? "";
+}
+
+/** A job's place: when it was stored, and under which sequence. Places compare as texts. */
+export function placeOf({ envelope, info }: Pick<Unplaced, "envelope" | "info">): string {
+  return envelope.place ?? `${info.storedNs}.${String(info.streamSequence).padStart(16, "0")}`;
 }
 
 /** High levels first, within a level by place. */
 function before(a: Unplaced, b: Unplaced): number {
-  return a.raw.lane.level - b.raw.lane.level || (a.place < b.place ? -1 : a.place > b.place ? 1 : 0);
+  const levels = a.raw.lane.level - b.raw.lane.level;
+  if (levels !== 0) return levels;
+  if (a.raw.lane === b.raw.lane && a.raw.lane.kind !== "returned") {
+    return a.info.streamSequence - b.info.streamSequence;
+  }
+  const [one, two] = [placeOf(a), placeOf(b)];
+  return one < two ? -1 : one > two ? 1 : 0;
 }
 
 function inOrder(found: readonly Unplaced[]): boolean {
@@ -81,14 +98,14 @@ function inOrder(found: readonly Unplaced[]): boolean {
   return true;
 }
 
-function hold({ raw, info, envelope, place }: Unplaced, lease: Lease): void {
+function hold({ raw, info, envelope }: Unplaced, lease: Lease): void {
   const { lane, message, reply } = raw;
   const body = message.data;
   const held: Held = {
     lane,
     sequence: info.streamSequence,
-    place,
-    name: `${info.stream}:${info.streamSequence}:${info.delivered}`,
+    info,
+    envelope,
     delivery: {
       id: envelope.id ?? `${lane.kind === "source" ? info.stream : "seq"}:${info.streamSequence}`,
       leaseId: lease.id,

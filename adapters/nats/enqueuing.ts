@@ -109,7 +109,7 @@ async function areDuplicates(
   );
   asked.forEach((at, index) => {
     const original = originals[index];
-    if (original !== undefined && readEnvelope(original.headers).request === `${requestId}/${at}`) {
+    if (original !== undefined && readEnvelope(original.headerText).request === `${requestId}/${at}`) {
       duplicates[at] = false;
     }
   });

@@ -53,6 +53,7 @@ export interface Envelope {
 }
 
 const encoder = new TextEncoder();
+const LOWER_CASE = /^[a-z0-9_-]+$/;
 
 /** Message headers as nats.ws takes them: whatever can encode itself. */
 export class EncodedHeaders {
@@ -87,49 +88,101 @@ export function ownHeaders(headers: Readonly<Record<string, string>>): HeaderLis
   return list;
 }
 
-/** Reads a message's headers. Never throws: what cannot be read is left out. */
-export function readEnvelope(received: Iterable<[string, string[]]> | undefined): Envelope {
-  const headers: Record<string, string> = {};
-  const ours = new Map<string, string>();
-  for (const [name, values] of received ?? []) {
-    const value = values[0] as string;
-    if (name.startsWith("Eddy-") || name.startsWith("Nats-")) ours.set(name, value);
-    else take(headers, name, value);
-  }
-  const exact = ours.get(H.exact);
-  if (exact !== undefined) {
-    for (const [name, value] of Object.entries(parsed(exact) ?? {})) {
-      if (typeof value === "string") headers[name] = value;
-    }
-  }
-  return {
-    id: idOf(ours),
-    headers,
-    attemptsBefore: whole(ours.get(H.attempts)) ?? 0,
-    suspect: ours.get(H.suspect) === "1",
-    enqueuedAt: whole(ours.get(H.enqueuedAt)),
-    place: ours.get(H.place),
-    dueAt: whole(ours.get(H.dueAt)),
-    request: ours.get(H.request),
-    priority: ours.get(H.priority),
-    error: errorOf(ours.get(H.error)),
+/**
+ * Reads a message's headers, in the protocol's own form. Never throws: what cannot be read is left out. Of several headers of one name the first
+ * counts.
+ */
+export function readEnvelope(text: string): Envelope {
+  const envelope: Writable = {
+    id: undefined,
+    headers: {},
+    attemptsBefore: 0,
+    suspect: false,
+    enqueuedAt: undefined,
+    place: undefined,
+    dueAt: undefined,
+    request: undefined,
+    priority: undefined,
+    error: undefined,
   };
+  let exact: string | undefined;
+  let messageId: string | undefined;
+  // The first line is the protocol's version.
+  let from = text.indexOf("\r\n") + 2;
+  while (from >= 2 && from < text.length) {
+    let to = text.indexOf("\r\n", from);
+    if (to < 0) to = text.length;
+    const colon = text.indexOf(":", from);
+    if (colon > from && colon < to) {
+      const name = text.slice(from, colon);
+      const value = text.slice(colon + 1, to).trim();
+      switch (name) {
+        case H.messageId:
+          messageId ??= value;
+          break;
+        case H.id:
+          if (envelope.id === undefined && isJobId(value)) envelope.id = value;
+          break;
+        case H.exact:
+          exact ??= value;
+          break;
+        case H.attempts:
+          envelope.attemptsBefore = whole(value) ?? 0;
+          break;
+        case H.suspect:
+          envelope.suspect = value === "1";
+          break;
+        case H.enqueuedAt:
+          envelope.enqueuedAt = whole(value);
+          break;
+        case H.place:
+          envelope.place = value;
+          break;
+        case H.dueAt:
+          envelope.dueAt = whole(value);
+          break;
+        case H.request:
+          envelope.request = value;
+          break;
+        case H.priority:
+          envelope.priority = value;
+          break;
+        case H.error:
+          envelope.error = errorOf(value);
+          break;
+        default:
+          if (!name.startsWith("Eddy-") && !name.startsWith("Nats-")) take(envelope.headers, name, value);
+      }
+    }
+    from = to + 2;
+  }
+  if (exact !== undefined) takeExact(envelope.headers, exact);
+  if (envelope.id === undefined && messageId !== undefined) {
+    const bare = bareId(messageId);
+    if (isJobId(bare)) envelope.id = bare;
+  }
+  return envelope;
 }
 
-/** Whether any message header is one of ours; a message without was published by somebody else. */
-function idOf(ours: ReadonlyMap<string, string>): string | undefined {
-  const id = ours.get(H.id);
-  if (id !== undefined && isJobId(id)) return id;
-  const messageId = ours.get(H.messageId);
-  if (messageId === undefined) return undefined;
-  const bare = messageId.startsWith("id:") ? messageId.slice(3) : messageId;
-  return isJobId(bare) ? bare : undefined;
+type Writable = { -readonly [K in keyof Envelope]: Envelope[K] } & { headers: Record<string, string> };
+
+/** The job's id in a message id that was made of one; any other message id as it is. */
+function bareId(messageId: string): string {
+  return messageId.startsWith("id:") ? messageId.slice(3) : messageId;
+}
+
+function takeExact(headers: Record<string, string>, json: string): void {
+  for (const [name, value] of Object.entries(parsed(json) ?? {})) {
+    if (typeof value === "string") headers[name] = value;
+  }
 }
 
 /** Foreign producers write header names as they like; a job's are lower-case. */
 function take(headers: Record<string, string>, name: string, value: string): void {
-  const own = isHeaderName(name) || /^[a-z0-9_-]+$/.test(name) ? name : name.toLowerCase();
-  if ((isHeaderName(own) || own === name) && isHeaderValue(value)) headers[own] = value;
+  const own = LOWER_CASE.test(name) ? name : name.toLowerCase();
+  if ((own === name || isHeaderName(own)) && isHeaderValue(value) && !Object.hasOwn(headers, own)) {
+    headers[own] = value;
+  }
 }
 
 function whole(text: string | undefined): number | undefined {

@@ -35,6 +35,11 @@ export class Fairness {
 
   /** What each level really gave, and which of them may have more. */
   gave(counts: Readonly<PerLevel<number>>, more: Readonly<PerLevel<boolean>>): void {
+    if (counts[0] + counts[2] === 0 && !more[0] && !more[2]) {
+      // Nobody was passed over.
+      this.#passed = [0, 0, 0];
+      return;
+    }
     const left: PerLevel<number> = [...counts];
     for (;;) {
       const given: PerLevel<boolean> = [left[0] > 0, left[1] > 0, left[2] > 0];

@@ -6,6 +6,8 @@
  */
 import type { Delivery } from "../../src/broker.ts";
 import { Remembered } from "../remembered.ts";
+import type { DeliveryInfo } from "./ack_subject.ts";
+import type { Envelope } from "./envelope.ts";
 import type { Lane } from "./lane.ts";
 
 /** How long the end of a lease is remembered, in milliseconds. */
@@ -15,10 +17,8 @@ const REMEMBER_MS = 60_000;
 export interface Held {
   readonly lane: Lane;
   readonly sequence: number;
-  /** The sequence's own place in time, for putting it back there. */
-  readonly place: string;
-  /** Names this hand-out for all time: a copy made of it is made once. */
-  readonly name: string;
+  readonly info: DeliveryInfo;
+  readonly envelope: Envelope;
   readonly delivery: Delivery;
   /** The body as it came; the delivery's is a copy that its receiver may spoil. */
   readonly body: Uint8Array;

@@ -122,10 +122,10 @@ export class Managing {
     let moved = 0;
     for await (const page of this.#dead(api)) {
       const chosen = page
-        .filter((one) => wanted === undefined || wanted.has(idOf(one, readEnvelope(one.headers))))
+        .filter((one) => wanted === undefined || wanted.has(idOf(one, readEnvelope(one.headerText))))
         .slice(0, Math.floor(options.limit) - moved);
       const messages = chosen.map((one) => {
-        const envelope = readEnvelope(one.headers);
+        const envelope = readEnvelope(one.headerText);
         return {
           subject: names.subject + levelTail(levelOf(priorityIn(envelope))),
           payload: one.data,
@@ -205,7 +205,7 @@ export class Managing {
       const [one] = await api.get(lane.stream, [{ seq: from, next_by_subj: filter || ">" }]);
       if (one === undefined || (state === "held" && one.sequence > border)) break;
       from = one.sequence + 1;
-      const envelope = readEnvelope(one.headers);
+      const envelope = readEnvelope(one.headerText);
       const mine = lane.held.get(one.sequence);
       const attempts =
         state === "held" ? (mine?.delivery.attempt ?? envelope.attemptsBefore + 1) : envelope.attemptsBefore;
@@ -226,7 +226,7 @@ export class Managing {
     return stored.flatMap((one) => {
       if (one === undefined) return [];
       const later = parseLater(one.subject);
-      const envelope = readEnvelope(one.headers);
+      const envelope = readEnvelope(one.headerText);
       const job = peeked(one, envelope, state, envelope.attemptsBefore, priorityOf(later?.level ?? 1));
       return state === "delayed" ? [{ ...job, dueAt: envelope.dueAt ?? later?.dueAt ?? 0 }] : [job];
     });
@@ -237,7 +237,7 @@ export class Managing {
     const found: PeekedJob[] = [];
     for await (const page of this.#dead(new Api(session, "peek", timeoutMs))) {
       for (const one of page) {
-        const envelope = readEnvelope(one.headers);
+        const envelope = readEnvelope(one.headerText);
         found.push({
           ...peeked(one, envelope, "dead", envelope.attemptsBefore, priorityIn(envelope)),
           error: envelope.error ?? "",

@@ -7,7 +7,7 @@
  */
 import { Api, readPubAck, type StoredMessage } from "./api.ts";
 import type { Core } from "./core.ts";
-import { EncodedHeaders, H, type HeaderList } from "./envelope.ts";
+import { EncodedHeaders, H, type HeaderList, ownHeaders, readEnvelope } from "./envelope.ts";
 import { levelTail, parseLater } from "./names.ts";
 import type { Session } from "./session.ts";
 
@@ -47,20 +47,15 @@ export async function moveDue(core: Core, session: Session, timeoutMs: number): 
   return true;
 }
 
-/** The job's headers as they were, but for what was the delayed message's alone. */
+/** The job's headers, without what was the delayed message's alone. */
 function headersOf(one: StoredMessage): HeaderList {
-  const list: [string, string][] = [[H.messageId, `due:${one.sequence}`]];
-  let enqueuedAt = String(one.storedAt);
-  let id: string | undefined;
-  for (const [name, values] of one.headers) {
-    const value = values[0] as string;
-    if (name === H.enqueuedAt) enqueuedAt = value;
-    else if (name === H.id) id = value;
-    else if (name === H.messageId) id ??= value.startsWith("id:") ? value.slice(3) : undefined;
-    else if (name !== H.dueAt && name !== H.request) list.push([name, value]);
-  }
-  list.push([H.enqueuedAt, enqueuedAt]);
-  // A producer of another kind may have published to a delayed subject by hand, without an id.
-  list.push([H.id, id ?? `seq:${one.sequence}`]);
-  return list;
+  const envelope = readEnvelope(one.headerText);
+  return [
+    [H.messageId, `due:${one.sequence}`],
+    // Somebody may have published to a delayed subject by hand, without an id.
+    [H.id, envelope.id ?? `seq:${one.sequence}`],
+    [H.enqueuedAt, String(envelope.enqueuedAt ?? one.storedAt)],
+    [H.attempts, String(envelope.attemptsBefore)],
+    ...ownHeaders(envelope.headers),
+  ];
 }

@@ -29,6 +29,7 @@ import {
   streamObjection,
 } from "./config.ts";
 import type { Core } from "./core.ts";
+import type { Exhausted } from "./exhausted.ts";
 import type { Lane } from "./lane.ts";
 import type { Session } from "./session.ts";
 
@@ -37,12 +38,14 @@ const HEADER_ROOM = 16_384;
 
 export class Provisioning {
   readonly #core: Core;
+  readonly #exhausted: Exhausted;
   /** The longest lease that a handle asked for, in milliseconds, and its settings. */
   #settings: QueueSettings | undefined;
   readonly #ensuring = new Map<Lane, Promise<void>>();
 
-  constructor(core: Core) {
+  constructor(core: Core, exhausted: Exhausted) {
     this.#core = core;
+    this.#exhausted = exhausted;
   }
 
   /**
@@ -78,7 +81,7 @@ export class Provisioning {
       maxInFlight = Math.min(maxInFlight, mostPending(config));
     }
     if (source !== undefined) {
-      const config = await this.#checkSource(api);
+      const config = await this.#checkSource(session, api, settings.requestTimeoutMs);
       leaseMs = Math.min(leaseMs, ackWaitMs(config));
       maxInFlight = Math.min(maxInFlight, mostPending(config));
     }
@@ -150,7 +153,7 @@ export class Provisioning {
     }
   }
 
-  async #checkSource(api: Api): Promise<ConsumerConfig> {
+  async #checkSource(session: Session, api: Api, timeoutMs: number): Promise<ConsumerConfig> {
     const core = this.#core;
     const { stream, consumer } = core.source as { stream: string; consumer: string };
     const found = await this.#find(api, stream);
@@ -161,7 +164,9 @@ export class Provisioning {
     if (info === undefined) {
       this.#refuse("open", `the consumer ${consumer} of the stream ${stream} is not there; make it`);
     }
-    return this.#checked(api, core.lanes.primary, info);
+    const config = await this.#checked(api, core.lanes.primary, info);
+    await this.#exhausted.open(session, info, timeoutMs);
+    return config;
   }
 
   /** The stream as it is, made when it was missing. */

@@ -18,6 +18,7 @@ import { checkClaim, checkEnqueue } from "../checks.ts";
 import { Claiming } from "./claim.ts";
 import type { Core } from "./core.ts";
 import { enqueue } from "./enqueuing.ts";
+import { Exhausted } from "./exhausted.ts";
 import { Managing } from "./managing.ts";
 import { Provisioning } from "./provisioning.ts";
 import { renew } from "./renewing.ts";
@@ -36,9 +37,10 @@ export class QueueParts {
 
   constructor(core: Core) {
     this.core = core;
-    this.provisioning = new Provisioning(core);
+    const exhausted = new Exhausted(core);
+    this.provisioning = new Provisioning(core, exhausted);
     this.settling = new Settling(core);
-    this.claiming = new Claiming(core, this.provisioning, this.settling);
+    this.claiming = new Claiming(core, this.provisioning, this.settling, exhausted);
     this.managing = new Managing(core);
   }
 

@@ -19,9 +19,8 @@ export async function renew(
   if (held.length === 0) return leaseIds.map(() => "lost");
   const session = await core.link.session("renew", timeoutMs);
   const sentAt = core.now();
-  for (const lease of held) {
-    for (const one of lease.openSlots()) session.publish(one.reply, WPI);
-  }
+  const replies = held.flatMap((lease) => lease.openSlots().map((one) => one.reply));
+  await session.say("renew", timeoutMs, WPI, replies);
   await session.flush("renew", timeoutMs);
   return leases.map((lease) => {
     // It may have ended while the connection was waited for.

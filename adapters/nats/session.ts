@@ -21,6 +21,8 @@ interface Waiting {
   readonly fail: (error: Error) => void;
 }
 
+const encoder = new TextEncoder();
+
 export class Session {
   /** Scheme, host and port. */
   readonly origin: string;
@@ -72,9 +74,40 @@ export class Session {
     return this.#nc.info?.version ?? "0";
   }
 
+  /** Sends a message that nobody answers. */
   publish(subject: string, payload: Uint8Array | string, reply?: string): void {
     if (!this.#isUp) return;
     this.#nc.publish(subject, payload, reply === undefined ? undefined : { reply });
+  }
+
+  /**
+   * Sends the same short word to many subjects: acks. They go past the client library, as the protocol's own lines and in one piece: a batch has hundreds.
+   * Where `asked` is a subject of them, the last, its answer is waited for.
+   *
+   * @param word ASCII.
+   * @throws {BrokerError} when the answer is missing after `timeoutMs`, or the connection dies.
+   */
+  say(
+    verb: string,
+    timeoutMs: number,
+    word: string,
+    subjects: readonly string[],
+    asked?: readonly string[],
+  ): Promise<Msg[]> {
+    if (!this.#isUp) return Promise.reject(this.#lost(verb));
+    const tail = ` ${word.length}\r\n${word}\r\n`;
+    let lines = "";
+    for (const subject of subjects) lines += `PUB ${subject}${tail}`;
+    if (asked === undefined || asked.length === 0) {
+      this.#socket.send(encoder.encode(lines));
+      return Promise.resolve([]);
+    }
+    return this.#expect(verb, timeoutMs, asked, (tokens) => {
+      for (let at = 0; at < asked.length; at++) {
+        lines += `PUB ${asked[at]} ${this.inbox}.r.${tokens[at]}${tail}`;
+      }
+      this.#socket.send(encoder.encode(lines));
+    });
   }
 
   subscribe(subject: string, callback: (message: Msg) => void): Subscription {
@@ -94,48 +127,54 @@ export class Session {
   call(verb: string, timeoutMs: number, messages: readonly Outgoing[]): Promise<Msg[]> {
     if (!this.#isUp) return Promise.reject(this.#lost(verb));
     if (messages.length === 0) return Promise.resolve([]);
-    const first = this.#serial + 1;
-    this.#serial += messages.length;
+    const subjects = messages.map((message) => message.subject);
+    return this.#expect(verb, timeoutMs, subjects, (tokens) => {
+      messages.forEach(({ subject, payload, headers }, at) => {
+        const reply = `${this.inbox}.r.${tokens[at]}`;
+        this.#nc.publish(
+          subject,
+          payload,
+          headers === undefined ? { reply } : { reply, headers: headers as unknown as MsgHdrs },
+        );
+      });
+    });
+  }
+
+  /** Sends something by `send` that is answered under each of the tokens it is given, and answers the answers. */
+  #expect(
+    verb: string,
+    timeoutMs: number,
+    subjects: readonly string[],
+    send: (tokens: readonly string[]) => void,
+  ): Promise<Msg[]> {
     return new Promise<Msg[]>((resolve, reject) => {
-      const replies = new Array<Msg>(messages.length);
-      let missing = messages.length;
-      const end = () => {
-        clearTimeout(timer);
-        for (let at = 0; at < messages.length; at++) this.#waiting.delete(this.#token(first + at));
-      };
+      const replies = new Array<Msg>(subjects.length);
+      let missing = subjects.length;
+      const tokens = subjects.map(() => {
+        this.#serial += 1;
+        return this.#serial.toString(36);
+      });
       const fail = (error: Error) => {
-        end();
+        clearTimeout(timer);
+        for (const token of tokens) this.#waiting.delete(token);
         reject(error);
       };
       const timer = setTimeout(() => {
-        fail(
-          new BrokerError(
-            "nats",
-            verb,
-            `Cannot ${verb}: ${this.origin} did not answer within ${Math.round(timeoutMs)} ms`,
-          ),
-        );
+        fail(this.#late(verb, timeoutMs));
         this.#slow();
       }, timeoutMs);
+      subjects.forEach((subject, at) => {
+        const answer = (reply: Msg) => {
+          replies[at] = reply;
+          missing -= 1;
+          if (missing > 0) return;
+          clearTimeout(timer);
+          resolve(replies);
+        };
+        this.#waiting.set(tokens[at] as string, { subject, answer, fail });
+      });
       try {
-        messages.forEach((message, at) => {
-          const token = this.#token(first + at);
-          this.#waiting.set(token, {
-            subject: message.subject,
-            answer: (reply) => {
-              replies[at] = reply;
-              missing -= 1;
-              if (missing > 0) return;
-              clearTimeout(timer);
-              resolve(replies);
-            },
-            fail,
-          });
-          this.#nc.publish(message.subject, message.payload, {
-            reply: `${this.inbox}.r.${token}`,
-            ...(message.headers === undefined ? {} : { headers: message.headers as unknown as MsgHdrs }),
-          });
-        });
+        send(tokens);
       } catch (error) {
         fail(this.#refusedHere(verb, error));
       }
@@ -151,13 +190,7 @@ export class Session {
     if (!this.#isUp) return Promise.reject(this.#lost(verb));
     return new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => {
-        reject(
-          new BrokerError(
-            "nats",
-            verb,
-            `Cannot ${verb}: ${this.origin} did not answer within ${Math.round(timeoutMs)} ms`,
-          ),
-        );
+        reject(this.#late(verb, timeoutMs));
         this.#slow();
       }, timeoutMs);
       this.#nc.flush().then(
@@ -185,10 +218,6 @@ export class Session {
     this.#wentDown();
   }
 
-  #token(serial: number): string {
-    return serial.toString(36);
-  }
-
   #answered(message: Msg): void {
     const { subject } = message;
     const token = subject.slice(subject.lastIndexOf(".") + 1);
@@ -196,6 +225,11 @@ export class Session {
     if (waiting === undefined) return;
     this.#waiting.delete(token);
     waiting.answer(message);
+  }
+
+  #late(verb: string, timeoutMs: number): BrokerError {
+    const text = `Cannot ${verb}: ${this.origin} did not answer within ${Math.round(timeoutMs)} ms`;
+    return new BrokerError("nats", verb, text);
   }
 
   #lost(verb: string): BrokerError {

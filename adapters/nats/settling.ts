@@ -12,18 +12,18 @@ import type { Settlement, SettleResult, Verdict } from "../../src/broker.ts";
 import { BrokerError } from "../../src/errors.ts";
 import { readPubAck } from "./api.ts";
 import type { Core } from "./core.ts";
+import { placeOf } from "./deliveries.ts";
 import { EncodedHeaders, errorHeader, H, type HeaderList, ownHeaders } from "./envelope.ts";
 import type { Lane } from "./lane.ts";
 import type { Held } from "./leases.ts";
 import { laterTail, levelOf, levelTail, returnedTail } from "./names.ts";
 import type { Outgoing, Session } from "./session.ts";
 
-const encoder = new TextEncoder();
-const ACK = encoder.encode("+ACK");
+const ACK = "+ACK";
 /** As an ack, but the server tells operators of it (an advisory). A reason behind it would make 2.9 overlook it. */
-const TERM = encoder.encode("+TERM");
+const TERM = "+TERM";
 /** Extends the server's wait for an ack. */
-export const WPI = encoder.encode("+WPI");
+export const WPI = "+WPI";
 
 /** A copy of a job on its way to where it belongs. */
 interface Move {
@@ -105,8 +105,10 @@ export class Settling {
     const delays = verdicts.some(([, verdict]) => verdict.kind === "retry" && verdict.delayMs > 0);
     if (delays) await core.readClock(session, verb, timeoutMs);
     // In the order of their places, so that what is given back together comes again in its old order.
-    const sorted = [...verdicts].sort(([a], [b]) => (a.place < b.place ? -1 : a.place > b.place ? 1 : 0));
-    const moves = sorted.map(([held, verdict]) => this.#move(held, verdict));
+    const sorted = verdicts
+      .map(([held, verdict]) => ({ held, verdict, place: placeOf(held) }))
+      .sort((a, b) => (a.place < b.place ? -1 : a.place > b.place ? 1 : 0));
+    const moves = sorted.map(({ held, verdict, place }) => this.#move(held, verdict, place));
     const replies = await session.call(verb, timeoutMs, moves.map(outgoing));
     const moved: Held[] = [];
     const dead: Held[] = [];
@@ -138,19 +140,17 @@ export class Settling {
   async #end(
     session: Session,
     helds: readonly Held[],
-    word: Uint8Array,
+    word: string,
     verb: string,
     timeoutMs: number,
   ): Promise<void> {
     if (helds.length === 0) return;
     const last = new Map<Lane, Held>();
     for (const held of helds) last.set(held.lane, held);
-    const asking: Outgoing[] = [];
-    for (const held of helds) {
-      if (last.get(held.lane) !== held) session.publish(held.reply, word);
-      else asking.push({ subject: held.reply, payload: word });
-    }
-    const replies = await session.call(verb, timeoutMs, asking);
+    const silent: string[] = [];
+    const asked: string[] = [];
+    for (const held of helds) (last.get(held.lane) === held ? asked : silent).push(held.reply);
+    const replies = await session.say(verb, timeoutMs, word, silent, asked);
     for (const reply of replies) {
       if (reply.headers?.code === 503) {
         const lane = [...last.keys()].map((one) => `${one.consumer} of ${one.stream}`).join(", ");
@@ -165,12 +165,12 @@ export class Settling {
     for (const held of helds) this.#core.leases.settled(held, now);
   }
 
-  #move(held: Held, verdict: Verdict): Move {
+  #move(held: Held, verdict: Verdict, place: string): Move {
     const { names } = this.#core;
     const { delivery } = held;
     const level = levelOf(delivery.priority);
     const common: HeaderList = [
-      [H.messageId, `move:${held.name}`],
+      [H.messageId, `move:${nameOf(held)}`],
       [H.id, delivery.id],
       [H.enqueuedAt, String(delivery.enqueuedAt)],
       ...ownHeaders(delivery.headers),
@@ -183,7 +183,7 @@ export class Settling {
           subject: names.subject + returnedTail(level),
           headers: [
             ...common,
-            [H.place, held.place],
+            [H.place, place],
             [H.attempts, String(delivery.attempt - 1)],
             ...(delivery.suspect ? ([[H.suspect, "1"]] as const) : []),
           ],
@@ -215,7 +215,8 @@ export class Settling {
     if (!(delayMs > 0))
       return { held, stream: names.jobs, subject: names.subject + levelTail(level), headers };
     const dueAt = clock.latest(this.#core.now()) + Math.ceil(delayMs);
-    const unique = `m${held.name.replaceAll(/[^0-9]+/g, "-").slice(-40)}-${held.lane.kind}`;
+    const { streamSequence, delivered } = held.info;
+    const unique = `m${streamSequence}-${delivered}-${held.lane.kind}`;
     return {
       held,
       stream: names.jobs,
@@ -223,6 +224,11 @@ export class Settling {
       headers: [...headers, [H.dueAt, String(dueAt)]],
     };
   }
+}
+
+/** Names a hand-out for all time: a copy made of it is made once. */
+function nameOf({ info }: Held): string {
+  return `${info.stream}:${info.streamSequence}:${info.delivered}`;
 }
 
 function outgoing({ held, subject, headers }: Move): Outgoing {

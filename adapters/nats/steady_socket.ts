@@ -4,6 +4,8 @@
  * nats.ws waits for a socket's bytes to be sent before it lets go of it, which on a dead one is for ever, and leaves a socket alone whose
  * handshake took too long. This one is closed for nats.ws the moment we say so, whatever the real one still does.
  *
+ * It also joins what is written in one turn of the event loop into one frame: each write is a system call, and costs more than a job's whole handling.
+ *
  * @module
  */
 
@@ -12,9 +14,14 @@ interface CloseNotice {
   readonly reason: string;
 }
 
+/** Calls back when this turn of the event loop is over. */
+const afterThisTurn: (fn: () => void) => void =
+  typeof setImmediate === "function" ? (fn) => void setImmediate(fn) : (fn) => void setTimeout(fn, 0);
+
 export class SteadySocket {
   readonly #socket: WebSocket;
   #over = false;
+  #unsent: Uint8Array[] = [];
   /** How many frames came in. */
   received = 0;
   /** Set by nats.ws after the first frame could have come; ours is set before. */
@@ -46,8 +53,21 @@ export class SteadySocket {
     return this.#over ? 0 : this.#socket.bufferedAmount;
   }
 
-  send(frame: ArrayBuffer | Uint8Array<ArrayBuffer>): void {
-    if (!this.#over) this.#socket.send(frame);
+  /** Sends whole protocol lines, with what else is written in this turn. */
+  send(bytes: ArrayBuffer | Uint8Array): void {
+    if (this.#unsent.push(bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes)) > 1) return;
+    afterThisTurn(() => this.#flush());
+  }
+
+  #flush(): void {
+    const unsent = this.#unsent;
+    this.#unsent = [];
+    if (this.#over) return;
+    try {
+      this.#socket.send((unsent.length === 1 ? unsent[0] : joined(unsent)) as Uint8Array<ArrayBuffer>);
+    } catch {
+      this.#end("the WebSocket failed");
+    }
   }
 
   /** Closes it, and tells nats.ws so at once. May be called twice. */
@@ -65,4 +85,16 @@ export class SteadySocket {
     this.#over = true;
     this.onclose?.({ wasClean: false, reason });
   }
+}
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  let length = 0;
+  for (const part of parts) length += part.length;
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
 }
