@@ -1,0 +1,183 @@
+/** Faults that simulated worlds found, each by itself. */
+import { describe, expect, test } from "bun:test";
+import { drain } from "../../src/drain.ts";
+import { PermanentError } from "../../src/errors.ts";
+import { queue } from "../../src/queue.ts";
+import { startWorker } from "../../src/start.ts";
+import { defineWorker } from "../../src/worker.ts";
+import { Machine } from "../simulation/machine.ts";
+import { noStrayRejections, World } from "../support/world.ts";
+
+noStrayRejections();
+
+/** Makes suspects of the jobs there are: a worker claims them, so often, and vanishes each time. */
+async function vanish(world: World, times: number, max: number, name = "work"): Promise<void> {
+  for (let i = 0; i < times; i += 1) {
+    const leaseId = `gone-${name}-${world.platform.now()}-${i}`;
+    await world.engineQueue(name, 100).claim({ leaseId, max, waitMs: 0 });
+    await world.platform.pass(101);
+  }
+}
+
+/** The ids of the jobs held, in all of these queues. */
+async function heldIn(world: World, ...names: string[]): Promise<string[]> {
+  const held: string[] = [];
+  for (const name of names) held.push(...(await world.peek("held", name)).map((job) => job.id));
+  return held;
+}
+
+test("on a clock that shows less than zero jobs are claimed, and settled when they are done", async () => {
+  const world = new World();
+  const machine = new Machine(world.platform, "early", 1, { skewMs: -1_000_000, driftPpm: 0, early: 0 });
+  await world.add(3);
+  const definition = defineWorker({ queues: [queue("work").handle(() => {}, { prefetch: 1 })] });
+  const worker = await world.platform.run(
+    startWorker(definition, { broker: world.broker, platform: machine, on: world.on }),
+  );
+  await world.until(() => world.told("settled").length === 3, 1_000);
+  await world.platform.run(worker.stop());
+});
+
+test("a job that hangs has its worker take one batch ahead, not the whole queue", async () => {
+  const world = new World({ roundTripMs: 20 });
+  await world.add(100);
+  let most = 0;
+  let ran = 0;
+  const worker = await world.start(
+    () => {
+      ran += 1;
+      return ran === 20 ? world.platform.sleep(20_000) : undefined;
+    },
+    { prefetch: 4 },
+  );
+  for (let ms = 0; ms < 15_000; ms += 100) {
+    await world.platform.pass(100);
+    most = Math.max(most, worker.stats()[0]?.held ?? 0);
+  }
+  expect(most).toBeLessThanOrEqual(8);
+  await world.untilEmpty();
+  await world.platform.run(worker.stop());
+});
+
+describe("last chances", () => {
+  test("of two workers without any latency: they do not hand them to and fro for ever", async () => {
+    for (const names of [["work"], ["work", "other"]]) {
+      const world = new World();
+      await world.add(2);
+      await vanish(world, 2, 2);
+      const definition = defineWorker({
+        queues: names.map((name) => queue(name).handle(() => {}, { maxAttempts: 3, prefetch: 4 })),
+      });
+      const lines = [world.broker.another(), world.broker.another()];
+      const from = world.platform.now();
+      const workers = await Promise.all(lines.map((line) => world.startDefinition(definition, line)));
+      await world.untilEmpty();
+      expect(world.platform.now() - from).toBeLessThan(1_000);
+      expect(await world.peek("dead")).toEqual([]);
+      for (const worker of workers) await world.platform.run(worker.stop());
+    }
+  });
+
+  test("have left before another job of their claim starts, which may kill the worker", async () => {
+    const world = new World({ roundTripMs: 40 });
+    const [last] = await world.add(1);
+    await vanish(world, 2, 1);
+    const [other] = await world.add(1);
+    const heldBeside: string[][] = [];
+    const worker = await world.start(
+      async (job) => {
+        heldBeside.push((await heldIn(world, "work")).filter((id) => id !== job.id));
+      },
+      { maxAttempts: 3, prefetch: 4 },
+    );
+    await world.untilEmpty();
+    expect(world.told("started").map((one) => one.jobId)).toEqual([other, last] as string[]);
+    expect(heldBeside).toEqual([[], []]);
+    await world.platform.run(worker.stop());
+  });
+
+  test("of two queues that come at one time: the one starts when the other has left", async () => {
+    for (const lacks of [[], ["exchange"]] as const) {
+      const world = new World({ roundTripMs: 40, lacks });
+      for (const name of ["one", "two"]) {
+        await world.add(1, {}, name, `${name}-`);
+        await vanish(world, 2, 1, name);
+      }
+      const heldBeside: string[][] = [];
+      const handler = async (job: { id: string }) => {
+        heldBeside.push((await heldIn(world, "one", "two")).filter((id) => id !== job.id));
+        await world.platform.sleep(10);
+      };
+      const worker = await world.startDefinition(
+        defineWorker({
+          queues: ["one", "two"].map((name) => queue(name).handle(handler, { maxAttempts: 3 })),
+        }),
+      );
+      await world.untilEmpty("one");
+      await world.untilEmpty("two");
+      expect(heldBeside).toEqual([[], []]);
+      await world.platform.run(worker.stop());
+    }
+  });
+
+  test("whose lease is over when they are looked at hold nothing back", async () => {
+    const world = new World();
+    await world.add(3);
+    await vanish(world, 2, 3);
+    await world.add(3);
+    let late = 1;
+    const worker = await world.start(() => {}, { maxAttempts: 4, prefetch: 6, leaseMs: 1_000 });
+    worker.on((event) => {
+      // So long the answer was on its way that the lease has run out by now.
+      if (event.type === "claimed" && event.got > 1 && late-- > 0) world.platform.spend(1_000);
+    });
+    await world.untilEmpty();
+    expect(await world.peek("dead")).toEqual([]);
+    await world.platform.run(worker.stop());
+  });
+});
+
+describe("a drain", () => {
+  const definition = defineWorker({
+    queues: ["one", "two"].map((name) => queue(name).handle(() => {}, { requestTimeoutMs: 5_000 })),
+  });
+
+  test("gives up on an opening that takes longer than its budget", async () => {
+    const world = new World();
+    world.broker.fault = ({ verb }) => (verb === "open" ? "hangs" : undefined);
+    const budget = { maxMs: 300 };
+    const running = drain(definition, { broker: world.broker, platform: world.platform, budget });
+    await expect(world.platform.run(running)).rejects.toThrow("did not answer open within 300 ms");
+    expect(world.platform.now()).toBe(300);
+  });
+
+  test("of two queues takes no more jobs than its budget, though both claim at one time", async () => {
+    const world = new World({ roundTripMs: 20 });
+    for (const name of ["one", "two"]) await world.add(3, {}, name);
+    for (const maxJobs of [1, 2]) {
+      const report = await world.platform.run(
+        drain(definition, { broker: world.broker, platform: world.platform, budget: { maxJobs } }),
+      );
+      expect(report).toMatchObject({ jobs: maxJobs, acked: maxJobs, stopped: "jobs" });
+    }
+  });
+});
+
+test("a PermanentError is the last word, after the stop's signal too; any other throw is taken for its doing", async () => {
+  for (const permanent of [true, false]) {
+    const world = new World();
+    await world.add(1);
+    const worker = await world.start(
+      async (job) => {
+        await new Promise((resolve) => job.signal.addEventListener("abort", resolve));
+        throw permanent ? new PermanentError("never") : new Error("interrupted");
+      },
+      {},
+      { graceMs: 10 },
+    );
+    await world.until(() => world.told("started").length === 1);
+    await world.platform.run(worker.stop());
+    const { ready, dead } = await world.sizes();
+    expect({ ready, dead }).toEqual(permanent ? { ready: 0, dead: 1 } : { ready: 1, dead: 0 });
+  }
+});
