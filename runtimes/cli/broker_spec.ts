@@ -8,7 +8,17 @@
 export type BrokerSpec =
   | { readonly kind: "memory" }
   | { readonly kind: "sqlite"; readonly file: string }
-  | { readonly kind: "redis"; readonly url: string; readonly token: string };
+  | { readonly kind: "redis"; readonly url: string; readonly token: string }
+  | { readonly kind: "nats"; readonly url: string; readonly login: NatsLogin };
+
+/** How to log in to NATS: with at most one of a token, a user and a credentials file. */
+export interface NatsLogin {
+  readonly token?: string;
+  readonly user?: string;
+  readonly password?: string;
+  /** The path of a credentials file. */
+  readonly credentialsFile?: string;
+}
 
 /** The broker when nothing names one. */
 export const DEFAULT_BROKER = "sqlite:eddy.sqlite";
@@ -46,7 +56,14 @@ export function chooseBroker(flag: string | undefined, env: Env): BrokerSpec {
       "Eddy speaks to Redis over HTTP: start `bun run redis-http` in front of it and name its URL",
     );
   }
-  refuse("of no known kind", "write sqlite:FILE, memory: or an https:// URL");
+  if (/^wss?:/i.test(text)) return { kind: "nats", url: overWebSocket(text), login: natsLogin(env) };
+  if (/^nats:/i.test(text)) {
+    refuse(
+      "a NATS address of the plain protocol",
+      "Eddy speaks to NATS over WebSocket: name its WebSocket listener, as in ws://HOST:PORT or wss://HOST",
+    );
+  }
+  refuse("of no known kind", "write sqlite:FILE, memory:, an https:// URL (Redis) or a wss:// URL (NATS)");
 }
 
 function overHttp(text: string, token: string | undefined, variable: string): BrokerSpec {
@@ -61,6 +78,32 @@ function overHttp(text: string, token: string | undefined, variable: string): Br
   }
   if (token === undefined) refuse("a URL without a token", `set ${variable}`);
   return { kind: "redis", url: url.href.replace(/\/$/, ""), token };
+}
+
+function overWebSocket(text: string): string {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    refuse("a malformed URL", "write wss://HOST or ws://HOST:PORT");
+  }
+  if (url.username !== "" || url.password !== "") {
+    refuse(
+      "a URL with credentials in it",
+      "put them into EDDY_NATS_USER and EDDY_NATS_PASSWORD and leave them out of the URL",
+    );
+  }
+  return url.href.replace(/\/$/, "");
+}
+
+/** A credentials file before a user, a user before a token: the most particular one that is set. */
+function natsLogin(env: Env): NatsLogin {
+  const credentialsFile = env.EDDY_NATS_CREDS || undefined;
+  const user = env.EDDY_NATS_USER || undefined;
+  const token = env.EDDY_BROKER_TOKEN || undefined;
+  if (credentialsFile !== undefined) return { credentialsFile };
+  if (user !== undefined) return { user, password: env.EDDY_NATS_PASSWORD ?? "" };
+  return token === undefined ? {} : { token };
 }
 
 function sameUrl(a: string, b: string): boolean {
@@ -79,6 +122,7 @@ export function describeBroker(spec: BrokerSpec): string {
     case "sqlite":
       return `sqlite:${spec.file}`;
     case "redis":
+    case "nats":
       return new URL(spec.url).origin;
   }
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { readFile } from "node:fs/promises";
 import type { Broker } from "../../src/broker.ts";
 import type { BrokerSpec } from "./broker_spec.ts";
 import type { Shell } from "./shell.ts";
@@ -34,5 +35,30 @@ export async function connectBroker(
       const { RedisBroker } = await import("../../adapters/redis/mod.ts");
       return new RedisBroker({ url: spec.url, token: spec.token, onWarning });
     }
+    case "nats": {
+      const { NatsBroker } = await import("../../adapters/nats/mod.ts");
+      const { token, user, password, credentialsFile } = spec.login;
+      return new NatsBroker({
+        url: spec.url,
+        token,
+        user,
+        password,
+        credentials: credentialsFile === undefined ? undefined : await readCredentials(credentialsFile),
+        openWebSocket: (url) => platform.openWebSocket(url),
+        now: () => platform.now(),
+        random: () => platform.random(),
+      });
+    }
+  }
+}
+
+async function readCredentials(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    const { code } = error as { code?: string };
+    throw new RangeError(
+      `Cannot use the broker: EDDY_NATS_CREDS names a file that cannot be read (${code ?? "no code"}); give the path of a credentials file`,
+    );
   }
 }

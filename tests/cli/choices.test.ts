@@ -2,7 +2,12 @@
 import { describe, expect, test } from "bun:test";
 import { join, resolve } from "node:path";
 import { isLoopback, parseAddress } from "../../runtimes/cli/address.ts";
-import { type BrokerSpec, chooseBroker, describeBroker } from "../../runtimes/cli/broker_spec.ts";
+import {
+  type BrokerSpec,
+  chooseBroker,
+  describeBroker,
+  type NatsLogin,
+} from "../../runtimes/cli/broker_spec.ts";
 import { RunningCommand } from "./process.ts";
 
 const UPSTASH = { UPSTASH_REDIS_REST_URL: "https://up.example/", UPSTASH_REDIS_REST_TOKEN: "up" };
@@ -47,6 +52,23 @@ describe("the broker", () => {
       redis("https://up.example", "t"),
     ],
   ];
+  const nats = (login: NatsLogin): BrokerSpec => ({ kind: "nats", url: "wss://n.example", login });
+  choices.push(
+    ["NATS without a login", "wss://n.example/", {}, nats({})],
+    ["NATS with a token", "wss://n.example", { EDDY_BROKER_TOKEN: "t" }, nats({ token: "t" })],
+    [
+      "NATS with a user, before a token",
+      "wss://n.example",
+      { EDDY_BROKER_TOKEN: "t", EDDY_NATS_USER: "u", EDDY_NATS_PASSWORD: "p" },
+      nats({ user: "u", password: "p" }),
+    ],
+    [
+      "NATS with a credentials file, before all",
+      "wss://n.example",
+      { EDDY_BROKER_TOKEN: "t", EDDY_NATS_USER: "u", EDDY_NATS_CREDS: "a.creds" },
+      nats({ credentialsFile: "a.creds" }),
+    ],
+  );
   test.each(choices)("%s", (_, flag, env, expected) => {
     expect(chooseBroker(flag, env)).toEqual(expected);
   });
