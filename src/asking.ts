@@ -5,6 +5,7 @@
  */
 import type { BrokerLimits } from "./broker.ts";
 import { claimAheadInMs } from "./claim_ahead.ts";
+import type { Learned } from "./learned.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { AutoPrefetch } from "./prefetch.ts";
 
@@ -20,10 +21,10 @@ export class Asking {
   #lastFull = false;
   #roundTripMs: number | undefined;
 
-  constructor(options: ResolvedOptions, limits: BrokerLimits, averageMs: number | undefined) {
+  constructor(options: ResolvedOptions, limits: BrokerLimits, learned: Learned | undefined) {
     this.#options = options;
     this.#limits = limits;
-    this.#rule = new AutoPrefetch(averageMs);
+    this.#rule = new AutoPrefetch(learned?.averageMs, learned?.prefetch);
   }
 
   /** The moving average of the job time, in milliseconds. */

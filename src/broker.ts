@@ -273,6 +273,8 @@ export interface BrokerQueue {
   readonly name: string;
   /** Final once {@linkcode BrokerQueue.open} resolved. */
   readonly limits: BrokerLimits;
+  /** Capability `memo`: the queue's memo as the last {@linkcode BrokerQueue.open} found it, at no further request. */
+  readonly memo?: string | undefined;
 
   /**
    * Connects, makes what is missing, and checks that the engine can keep every job.

@@ -58,15 +58,16 @@ export class BrokerLink {
 
   /**
    * Settles and claims. With an engine that exchanges this is one request, and the owner's leases that are half-way to their renewal ride on it (but for those it settles wholly); with another only one of
-   * the two may be asked for.
+   * the two may be asked for, and nothing is remembered.
    */
   async send(
     keeper: LeaseKeeper,
     owner: LeaseOwner,
     taken: readonly OutgoingVerdict[],
     claim: ClaimRequest | undefined,
+    remember: string | undefined,
   ): Promise<LinkReply> {
-    if (this.exchanges) return this.#exchange(keeper, owner, taken, claim);
+    if (this.exchanges) return this.#exchange(keeper, owner, taken, claim, remember);
     if (claim === undefined) {
       const settled = await this.#within(0, "settle", this.#queue.settle(taken));
       this.#assertWhole("settle", settled, taken);
@@ -94,6 +95,7 @@ export class BrokerLink {
     owner: LeaseOwner,
     taken: readonly OutgoingVerdict[],
     claim: ClaimRequest | undefined,
+    remember: string | undefined,
   ): Promise<LinkReply> {
     const over = withResolvers<void>();
     const riding = keeper.ride(owner, over.promise, (lease) => endedBy(taken, lease));
@@ -101,7 +103,7 @@ export class BrokerLink {
     const sentAt = this.#platform.now();
     try {
       const exchange = this.#queue.exchange as NonNullable<BrokerQueue["exchange"]>;
-      const sent = exchange.call(this.#queue, { settle: taken, renew: renewedIds, claim });
+      const sent = exchange.call(this.#queue, { settle: taken, renew: renewedIds, claim, remember });
       const reply: ExchangeReply = await this.#within(0, "exchange", sent);
       this.#assertWhole("exchange", reply.settled, taken);
       this.#assertWhole("exchange", reply.renewed, renewedIds);

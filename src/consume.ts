@@ -57,6 +57,8 @@ export interface RunLimiter {
   ran(loop: QueueLoop, ms: number, requests: number, jobs: number): void;
   /** The queue had nothing, and nothing of it is held. */
   emptied(loop: QueueLoop): void;
+  /** The memo to leave with the queue for the next run; `undefined` for none. */
+  memo(loop: QueueLoop): string | undefined;
   /** Something changed in a loop. */
   changed(): void;
 }
@@ -114,7 +116,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     this.name = queue.name;
     this.leaseMs = queue.limits.leaseMs;
     this.renews = worker.options.renew;
-    this.asking = new Asking(worker.options, queue.limits, deps.averageMs);
+    this.asking = new Asking(worker.options, queue.limits, deps.learned);
     this.#costs = new Unclocked(platform, (ms) => this.asking.ran(ms));
     this.#reports = new Reports(this.name, deps.events);
     this.#link = new BrokerLink(
@@ -149,6 +151,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       keeper: deps.keeper,
       owner: this,
       outbox: this.#outbox,
+      memo: () => deps.limiter?.memo(this),
       events: {
         received: (claim, reply, sentAt) => this.#received(claim, reply, sentAt),
         settled: (taken, results) => this.#settled(taken, results),
@@ -215,6 +218,11 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   /** Deliveries claimed and not settled. */
   get held(): number {
     return this.#held;
+  }
+
+  /** Deliveries claimed whose handlers are not done. */
+  get unfinished(): number {
+    return this.#held - this.#outbox.waiting - this.#outbox.inFlight;
   }
 
   /** How many a claim under way may bring. */

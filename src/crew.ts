@@ -9,6 +9,7 @@ import { QueueLoop, type RunLimiter } from "./consume.ts";
 import { type BrokerRefusedError, WorkerStoppedError } from "./errors.ts";
 import type { Events } from "./events.ts";
 import type { LogSink } from "./job.ts";
+import { fromMemo } from "./learned.ts";
 import { LeaseKeeper } from "./lease_keeper.ts";
 import { assertBrokerCan } from "./options.ts";
 import type { Platform } from "./platform.ts";
@@ -174,6 +175,8 @@ function loopDeps(
       beforeFetch,
     },
     limiter,
+    // A worker lives long enough to learn by itself.
+    learned: limiter === undefined ? undefined : fromMemo(queue.memo),
     changed: shared.changes.notify,
     refused,
   };

@@ -19,6 +19,7 @@ import { Crew } from "./crew.ts";
 import { WorkerStoppedError } from "./errors.ts";
 import { type EddyEvent, type EventListener, Events } from "./events.ts";
 import type { LogSink } from "./job.ts";
+import { fromMemo, toMemo } from "./learned.ts";
 import type { Platform } from "./platform.ts";
 import { withDeadline } from "./requests.ts";
 import type { WorkerDefinition, WorkerQueue } from "./worker.ts";
@@ -147,7 +148,7 @@ class BoundedRun implements RunLimiter {
   readonly #requestsBefore: number;
   readonly #emptied = new Set<QueueLoop>();
   readonly #spent = new Set<QueueLoop>();
-  /** Queues that have to wait for what others hold, and how much that was. */
+  /** Queues that have to wait for what others have in hand, and how much that was. */
   readonly #blocked = new Map<QueueLoop, number>();
   readonly #requestsPerJob = new Map<QueueLoop, number>();
   crew!: Crew;
@@ -172,6 +173,10 @@ class BoundedRun implements RunLimiter {
     this.#requestCosts = this.#broker.requests > 0 ? 1 : 0;
     const openedInMs = this.#platform.now() - this.#startedAt;
     this.reserve = reserveFor(this.#limits, crew.loops.length, this.#requestCosts > 0, openedInMs);
+    for (const [index, loop] of crew.loops.entries()) {
+      const learned = fromMemo(crew.queues[index]?.memo);
+      if (learned !== undefined) this.#requestsPerJob.set(loop, learned.requestsPerJob);
+    }
   }
 
   /** How long handlers may work, in milliseconds from the run's start. */
@@ -256,6 +261,15 @@ class BoundedRun implements RunLimiter {
     );
   }
 
+  memo(loop: QueueLoop): string | undefined {
+    if (!this.#broker.capabilities.has("memo")) return undefined;
+    const { averageMs, prefetch } = loop.asking;
+    const requestsPerJob = this.#requestsPerJob.get(loop);
+    return averageMs === undefined || requestsPerJob === undefined
+      ? undefined
+      : toMemo({ averageMs, prefetch, requestsPerJob });
+  }
+
   changed(): void {
     if (this.#blocked.size === 0) return;
     const held = this.#held();
@@ -326,7 +340,7 @@ class BoundedRun implements RunLimiter {
 
   #held(): number {
     let held = 0;
-    for (const loop of this.crew.loops) held += loop.held;
+    for (const loop of this.crew.loops) held += loop.unfinished;
     return held + this.#asked();
   }
 

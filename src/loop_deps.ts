@@ -3,11 +3,13 @@
  *
  * @module
  */
+
 import type { JobContext } from "./active_job.ts";
 import type { BrokerQueue } from "./broker.ts";
 import type { RunLimiter } from "./consume.ts";
 import type { BrokerRefusedError } from "./errors.ts";
 import type { Events } from "./events.ts";
+import type { Learned } from "./learned.ts";
 import type { LeaseKeeper } from "./lease_keeper.ts";
 import type { Platform } from "./platform.ts";
 import type { SoloGate } from "./solo.ts";
@@ -30,8 +32,8 @@ export interface QueueLoopDeps {
   readonly events: Events;
   readonly context: JobContext;
   readonly limiter?: RunLimiter | undefined;
-  /** What an earlier run learned of the job time, in milliseconds. */
-  readonly averageMs?: number | undefined;
+  /** What an earlier run learned of the queue. */
+  readonly learned?: Learned | undefined;
   /** Something changed that somebody may be waiting for. */
   readonly changed: () => void;
   /** The broker may lose jobs: this loop has ended. */

@@ -25,9 +25,13 @@ export class AutoPrefetch {
   #current = 1;
   #fullClaims = 0;
 
-  /** @param averageMs what an earlier run learned of the queue's jobs, in milliseconds. */
-  constructor(averageMs?: number) {
+  /**
+   * @param averageMs what an earlier run learned of the queue's jobs, in milliseconds.
+   * @param current the batch it had grown to.
+   */
+  constructor(averageMs?: number, current = 1) {
     this.#averageMs = averageMs;
+    this.#current = Math.min(Math.max(1, Math.floor(current)), CEILING);
   }
 
   /** The moving average of the job time in milliseconds; `undefined` before the first. */

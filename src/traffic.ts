@@ -45,6 +45,8 @@ export interface TrafficOptions {
   readonly keeper: LeaseKeeper;
   readonly owner: LeaseOwner;
   readonly outbox: Outbox;
+  /** What to leave with the queue, along with verdicts. */
+  readonly memo: () => string | undefined;
   readonly events: TrafficEvents;
 }
 
@@ -211,7 +213,7 @@ export class Traffic {
     claim: ClaimRequest | undefined,
     sending: () => void,
   ): Promise<ClaimReply | undefined> {
-    const { link, keeper, owner, outbox, events } = this.#options;
+    const { link, keeper, owner, outbox, memo, events } = this.#options;
     const renewals = new Set<Promise<void>>();
     for (const { held } of taken) if (held.lease.renewing !== undefined) renewals.add(held.lease.renewing);
     if (renewals.size > 0) await Promise.all(renewals);
@@ -224,7 +226,7 @@ export class Traffic {
     sending();
     let reply: LinkReply;
     try {
-      reply = await link.send(keeper, owner, sent, claim);
+      reply = await link.send(keeper, owner, sent, claim, sent.length > 0 ? memo() : undefined);
     } catch (error) {
       const over = outbox.putBack(sent);
       if (!this.#closed) for (const entry of over) events.lost(entry);

@@ -35,6 +35,7 @@ export class MemoryQueue implements BrokerQueue {
   readonly #store: QueueStore;
   readonly #connection: Connection;
   readonly #windowMs: number;
+  #memo: string | undefined;
 
   constructor(name: string, settings: QueueSettings, store: QueueStore, connection: Connection) {
     checkQueue(name, settings);
@@ -55,6 +56,11 @@ export class MemoryQueue implements BrokerQueue {
 
   async open(): Promise<void> {
     this.#at("open");
+    this.#memo = this.#store.memo;
+  }
+
+  get memo(): string | undefined {
+    return this.#memo;
   }
 
   async enqueue(requestId: string, jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {

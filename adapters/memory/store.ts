@@ -119,6 +119,10 @@ export class QueueStore {
     else for (const job of this.#leases.end(lease, now)) this.#release(job);
   }
 
+  get memo(): string | undefined {
+    return this.#memo;
+  }
+
   remember(memo: string): void {
     this.#memo = memo;
   }

@@ -60,6 +60,7 @@ export class RedisQueue implements BrokerQueue {
   readonly #channel: string;
   /** The generation this handle saw; `''` before it saw any. A queue whose keys were lost begins another. */
   #generation = "";
+  #memo: string | undefined;
   #isOpen = false;
   /** Set once the guard objected: the handle serves nothing any more. */
   #refused: BrokerRefusedError | undefined;
@@ -93,16 +94,21 @@ export class RedisQueue implements BrokerQueue {
     this.#channel = `${base}wake`;
   }
 
+  get memo(): string | undefined {
+    return this.#memo;
+  }
+
   async open(): Promise<void> {
     this.#check("open");
     const reply = await this.#run("open", OPEN, [crypto.randomUUID()]);
-    const [, generation, stats, memory] = reply;
+    const [, generation, stats, memory, memo] = reply;
     if (typeof generation !== "string") throw strange("open", this.#client.origin);
     let signs = readSigns(String(stats), String(memory));
     if (signs.policy === undefined) signs = { ...signs, policy: await this.#askPolicy() };
     if (!this.#isOpen) this.#evictedBefore = signs.evicted ?? 0;
     this.#judge("open", signs);
     this.#generation = generation;
+    this.#memo = typeof memo === "string" && memo !== "" ? memo : undefined;
     this.#verifiedAt = performance.now();
     this.#isOpen = true;
   }

@@ -42,6 +42,7 @@ export class SqliteQueue implements BrokerQueue {
   readonly #wallNow: () => number;
   readonly #windowMs: number;
   #number: number | undefined;
+  #memo: string | undefined;
   constructor(
     name: string,
     settings: QueueSettings,
@@ -66,6 +67,10 @@ export class SqliteQueue implements BrokerQueue {
     this.#windowMs = settings.dedupeWindowMs;
   }
 
+  get memo(): string | undefined {
+    return this.#memo;
+  }
+
   get limits(): BrokerLimits {
     return this.#limits;
   }
@@ -74,7 +79,10 @@ export class SqliteQueue implements BrokerQueue {
     await this.#connection.open();
     this.#number = this.#connection.write("open", (sql) => {
       sql.addQueue.run(this.name);
-      return Number(sql.queueNumber.get(this.name)?.n);
+      const number = Number(sql.queueNumber.get(this.name)?.n);
+      const memo = sql.queueState.get(number)?.memo;
+      this.#memo = typeof memo === "string" ? memo : undefined;
+      return number;
     });
     const maxBodyBytes = Math.min(MAX_BODY_BYTES, this.#connection.maxValueBytes);
     this.#limits = Object.freeze({ ...this.#limits, maxBodyBytes });

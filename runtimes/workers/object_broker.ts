@@ -159,6 +159,7 @@ class ObjectQueue implements BrokerQueue {
   readonly limits: BrokerLimits;
   readonly #settings: QueueSettings;
   readonly #asking: Asking;
+  #memo: string | undefined;
   #isOpen = false;
 
   constructor(name: string, settings: QueueSettings, asking: Asking) {
@@ -170,9 +171,13 @@ class ObjectQueue implements BrokerQueue {
     this.#asking = asking;
   }
 
+  get memo(): string | undefined {
+    return this.#memo;
+  }
+
   async open(): Promise<void> {
     if (this.#asking.isClosed) throw closed("open");
-    await this.#asking.ask(this.name, this.#settings, "open", []);
+    this.#memo = (await this.#asking.ask(this.name, this.#settings, "open", [])) as string | undefined;
     this.#isOpen = true;
   }
 

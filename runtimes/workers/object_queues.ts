@@ -48,6 +48,7 @@ export class ObjectQueues {
       const value = await (queue[verb] as (...args: unknown[]) => Promise<unknown>).apply(queue, [
         ...call.args,
       ]);
+      if (verb === "open") return { ok: true, value: queue.memo };
       if (verb === "claim") return { ok: true, value: await cut(queue, value as ClaimReply) };
       if (verb === "exchange") {
         const reply = value as ExchangeReply;

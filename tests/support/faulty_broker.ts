@@ -236,6 +236,10 @@ class FaultyQueue implements BrokerQueue {
     if (capabilities.has("sizes")) this.sizes = () => this.#sizes();
   }
 
+  get memo(): string | undefined {
+    return this.#inner.memo;
+  }
+
   open(): Promise<void> {
     return this.#broker.send({ verb: "open", queue: this.name }, () => this.#inner.open());
   }

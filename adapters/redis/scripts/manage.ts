@@ -7,7 +7,7 @@ import { COMMON, MOVES, REMEMBER_LEASE_MS } from "./common.ts";
 
 /**
  * Opens the queue: founds its generation where there is none. Arguments: generation; the one to found. Answer: `ok`, the
- * generation, and two sections of INFO, each `''` where a script may not read it.
+ * generation, two sections of INFO, each `''` where a script may not read it, and the memo or `''`.
  */
 export const OPEN = `${COMMON}
 local founding = arg()
@@ -18,7 +18,7 @@ end
 local stats, memory = try('INFO', 'stats'), try('INFO', 'memory')
 if type(stats) == 'table' then stats = '' end
 if type(memory) == 'table' then memory = '' end
-return {'ok', state[1], stats, memory}
+return {'ok', state[1], stats, memory, state[3] or ''}
 `;
 
 /** Gives back what is held under leases and ends them. Arguments: generation; the leases' ids. Answer: `ok`. */

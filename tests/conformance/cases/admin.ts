@@ -313,6 +313,8 @@ export const adminCases: readonly ConformanceCase[] = [
       same((await recall()).memo, "x".repeat(256), "replaced");
       await queue.exchange!({ settle: [], renew: [] });
       same((await recall()).memo, "x".repeat(256), "an exchange without one leaves it");
+      await other.open();
+      same(other.memo, "x".repeat(256), "opening finds it");
     },
   },
   {

@@ -137,7 +137,11 @@ export const settleCases: readonly ConformanceCase[] = [
           [attempt],
           "the attempt",
         );
-        await settle(connection, deliveries, { kind: "retry", delayMs: 0, error: `attempt ${attempt} failed` });
+        await settle(connection, deliveries, {
+          kind: "retry",
+          delayMs: 0,
+          error: `attempt ${attempt} failed`,
+        });
       }
     },
   },
