@@ -1,5 +1,5 @@
 /**
- * SIGKILL in the middle of the work, on the embedded broker and on Redis over HTTP: every accepted job is finished, only jobs held at a kill run twice, and a job that
+ * SIGKILL in the middle of the work, on the embedded broker, on Redis over HTTP and on NATS: every accepted job is finished, only jobs held at a kill run twice, and a job that
  * kills its workers ends as a dead letter without taking a neighbour with it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -11,6 +11,7 @@ import { type Broker, type BrokerQueue, Producer, queue, resolveOptions } from "
 import { DENO } from "../runtimes/deno/process.ts";
 import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
 import { ids, type Line, readLedger, untilLedger } from "../support/ledger.ts";
+import { type NatsServer, startNats } from "../support/nats_server.ts";
 import type { VictimBody, VictimSettings } from "../support/victim.ts";
 
 const VICTIM = [process.execPath, join(import.meta.dir, "../support/victim_main.ts")];
@@ -38,13 +39,15 @@ interface Engine {
 
 let directory: string;
 let redis: RedisOverHttp;
+let nats: NatsServer;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "eddy-kill-"));
-  redis = await startRedisOverHttp();
+  [redis, nats] = await Promise.all([startRedisOverHttp(), startNats()]);
 });
 afterAll(async () => {
   await redis.stop();
+  await nats.stop();
   if (!process.env.KEEP) await rm(directory, { recursive: true });
   else console.log(directory);
 });
@@ -63,6 +66,7 @@ const ENGINES: readonly Engine[] = [
     broker: () => redis.gateway.url,
     env: { EDDY_BROKER_TOKEN: "test-token" },
   },
+  { name: "nats", victim: VICTIM, broker: () => nats.url, env: {} },
 ];
 
 /** Victims started one after another on one ledger. */

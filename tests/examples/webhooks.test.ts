@@ -1,8 +1,9 @@
-/** Real payloads through a real worker to a real receiver, on SQLite and on Redis over HTTP. */
+/** Real payloads through a real worker to a real receiver, on SQLite, on Redis over HTTP and on NATS. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { NatsBroker } from "../../adapters/nats/mod.ts";
 import { githubPayloads } from "../../examples/github_payloads.ts";
 import { deliverWebhooks, type WebhookOptions, webhooks } from "../../examples/webhooks.ts";
 import { bunPlatform, openBroker } from "../../runtimes/bun/mod.ts";
@@ -15,6 +16,7 @@ import {
   startWorker,
 } from "../../src/mod.ts";
 import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
+import { type NatsServer, startNats } from "../support/nats_server.ts";
 import { startSink } from "./sink.ts";
 
 setDefaultTimeout(30_000);
@@ -29,13 +31,16 @@ const payloads = githubPayloads();
 const encoder = new TextEncoder();
 
 let redis: RedisOverHttp;
+let nats: NatsServer;
+let natsRuns = 0;
 let folder: string;
 beforeAll(async () => {
-  redis = await startRedisOverHttp();
+  [redis, nats] = await Promise.all([startRedisOverHttp(), startNats()]);
   folder = await mkdtemp(join(tmpdir(), "eddy-webhooks-"));
 });
 afterAll(async () => {
   await redis.stop();
+  await nats.stop();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -49,6 +54,14 @@ const BROKERS: [string, () => Promise<Broker>][] = [
     async () => {
       await redis.server.command("FLUSHALL");
       return redis.connect();
+    },
+  ],
+  [
+    "nats",
+    async () => {
+      natsRuns += 1;
+      // Streams of their own: each test starts with an empty queue.
+      return new NatsBroker({ url: nats.url, prefix: `RUN${natsRuns}` });
     },
   ],
 ];
