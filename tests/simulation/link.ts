@@ -33,6 +33,8 @@ export interface LinkOptions {
   readonly watch?: LoopWatch | undefined;
   readonly trace: (line: () => string) => void;
   readonly fail: Fail;
+  /** Counts the messages under way that faults made late. */
+  readonly late: { count: number };
 }
 
 const NEVER = new Promise<never>(() => {});
@@ -153,7 +155,10 @@ export class SimulatedLink implements Broker {
         base.setTimer(there, () => fail(new BrokerRefusedError("simulated", verb, "Keys may be evicted")));
         return;
       }
+      const { late } = this.options;
+      if (kind === "slow") late.count += 1;
       base.setTimer(there, () => {
+        if (kind === "slow") late.count -= 1;
         Promise.resolve(act()).then((value) => {
           if (kind === "hangsAfter") return;
           if (kind === "replyLost") return fail(this.#dice.pick(ERRORS)());
@@ -166,7 +171,9 @@ export class SimulatedLink implements Broker {
       });
       if (kind === "repeats") {
         const later = there + this.#dice.whole(1, Math.max(1, fault?.ms ?? 1));
+        late.count += 1;
         base.setTimer(later, () => {
+          late.count -= 1;
           trace(() => `${machine.label} ~~ #${nth} ${verb} again`);
           Promise.resolve(act()).catch(broke);
         });

@@ -71,7 +71,17 @@ class Lives {
       fail,
       calm: world.isCalm,
     });
-    const link = new SimulatedLink({ base, plan, machine, owner: this.#label, door, watch, trace, fail });
+    const link = new SimulatedLink({
+      base,
+      plan,
+      machine,
+      owner: this.#label,
+      door,
+      watch,
+      trace,
+      fail,
+      late: world.late,
+    });
     const { graceMs, abortWaitMs, settleWaitMs } = this.#plan;
     const definition = defineWorker({
       queues: served.map((one) => simulatedHandler(one, DEDUPE_WINDOW_MS, world, machine, watch)),

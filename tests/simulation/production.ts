@@ -27,7 +27,16 @@ export class Production {
     this.#world = world;
     this.dice = new Dice(plan.seed, "production");
     const machine = new Machine(base, "producer", plan.seed, { skewMs: 0, driftPpm: 0, early: 0 });
-    const link = new SimulatedLink({ base, plan, machine, owner: "producer", door, trace, fail });
+    const link = new SimulatedLink({
+      base,
+      plan,
+      machine,
+      owner: "producer",
+      door,
+      trace,
+      fail,
+      late: world.late,
+    });
     this.#producer = new Producer({ broker: link, platform: machine, requestTimeoutMs: 1_000 });
     this.#definitions = plan.queues.map((one) =>
       queue<SimBody>(one.name, { dedupeWindowMs: DEDUPE_WINDOW_MS }),

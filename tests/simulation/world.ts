@@ -49,6 +49,8 @@ export class World implements HandlerWorld {
   readonly models = new Map<string, QueueModel>();
   readonly calm: Promise<void>;
   readonly members: Member[];
+  /** Messages under way that faults made late: what they do is not over with the faults. */
+  readonly late = { count: 0 };
   /** Whether nothing ever fails here, so that more can be asked. */
   readonly isCalm: boolean;
   readonly #trace: ((line: string) => void) | undefined;
@@ -204,7 +206,7 @@ export class World implements HandlerWorld {
     const from = this.base.now();
     const bound = this.#boundMs();
     for (;;) {
-      if (this.open === 0 && this.members.every((member) => member.settled)) return;
+      if (this.open === 0 && this.late.count === 0 && this.members.every((member) => member.settled)) return;
       if (this.base.now() - from > bound) {
         const left = [...this.models.values()].flatMap((model) =>
           [...model.jobs.values()].filter((job) => job.state !== "acked" && job.state !== "dead"),
