@@ -227,7 +227,7 @@ export class Api {
     let removed = 0;
     for (const answer of answers) {
       if (!(answer instanceof ApiError)) removed += answer.success === true ? 1 : 0;
-      else if (answer.code !== 404 && answer.errCode !== 10057) throw this.told(answer);
+      else if (!/not found|no message found/.test(answer.message)) throw this.told(answer);
     }
     return removed;
   }

@@ -35,8 +35,6 @@ const NEWS_GRACE_MS = 3;
 /** What one claim has found so far. */
 interface Finding {
   readonly raws: Raw[];
-  /** When the requests that brought the deliveries were sent. */
-  sentAt: number;
 }
 
 export class Claiming {
@@ -45,6 +43,7 @@ export class Claiming {
   readonly #settling: Settling;
   readonly #exhausted: Exhausted;
   readonly #underWay = new Map<string, Promise<ClaimReply>>();
+  readonly #findings = new Map<string, Finding>();
   /** What came for claims that had failed by then: kept a while for the claim's copy. */
   readonly #late = new Map<string, { raws: Raw[]; timer: ReturnType<typeof setTimeout> | undefined }>();
 
@@ -53,7 +52,8 @@ export class Claiming {
     this.#exhausted = exhausted;
     this.#provisioning = provisioning;
     this.#settling = settling;
-    core.stray = (lane, message) => this.#giveBack([{ lane, message, reply: message.reply ?? "" }]);
+    core.stray = (lane, message) =>
+      this.#giveBack([{ lane, message, reply: message.reply ?? "", sentAt: core.now() }]);
   }
 
   claim(request: ClaimRequest, timeoutMs: number): Promise<ClaimReply> {
@@ -96,14 +96,15 @@ export class Claiming {
     const held = core.leases.get(leaseId, core.now());
     if (held !== undefined) return this.#again(held, timeoutMs);
     if (core.leases.isOver(leaseId, core.now())) return NO_MORE;
-    const finding: Finding = { raws: this.#takeLate(leaseId), sentAt: core.now() };
-    if (finding.raws.length === 0) {
-      try {
-        await this.#gather(request, timeoutMs, finding);
-      } catch (error) {
-        // What has come is good, whatever became of the rest.
-        if (finding.raws.length === 0) throw error;
-      }
+    const finding: Finding = { raws: this.#takeLate(leaseId) };
+    this.#findings.set(leaseId, finding);
+    try {
+      if (finding.raws.length === 0) await this.#gather(request, timeoutMs, finding);
+    } catch (error) {
+      // What has come is good, whatever became of the rest.
+      if (finding.raws.length === 0) throw error;
+    } finally {
+      this.#findings.delete(leaseId);
     }
     return this.#hold(leaseId, request.max, finding);
   }
@@ -120,7 +121,7 @@ export class Claiming {
     return { deliveries: lease.openSlots().map((held) => held.delivery) };
   }
 
-  #hold(leaseId: string, max: number, { raws, sentAt }: Finding): ClaimReply {
+  #hold(leaseId: string, max: number, { raws }: Finding): ClaimReply {
     const core = this.#core;
     const now = core.now();
     // It was abandoned, or the queue was paused, while the answer was on its way.
@@ -129,6 +130,10 @@ export class Claiming {
       core.leases.bar(leaseId, now);
       return NO_MORE;
     }
+    // A copy of a claim may find what both it and the first one asked for.
+    if (raws.length > max) this.#giveBack(raws.splice(max));
+    let sentAt = now;
+    for (const raw of raws) sentAt = Math.min(sentAt, raw.sentAt);
     const lease = new Lease(leaseId, sentAt + core.leaseMs);
     holdAll(raws, lease, core.leases, now);
     if (lease.open > 0) core.leases.add(lease, now);
@@ -184,14 +189,8 @@ export class Claiming {
     const core = this.#core;
     const pull = (lane: Lane, batch: number, wait: number) =>
       this.#pull(session, lane, batch, wait, failAt, request, finding);
-    finding.sentAt = core.now();
-    let got = 0;
-    if (!core.lanes.onlyPrimary) {
-      got = await this.#share(max, pull);
-      if (got > 0) return;
-      finding.sentAt = core.now();
-    }
-    got = await pull(core.lanes.primary, max, request.waitMs > 0 ? waitMs : EMPTY_GRACE_MS);
+    if (!core.lanes.onlyPrimary && (await this.#share(max, pull)) > 0) return;
+    const got = await pull(core.lanes.primary, max, request.waitMs > 0 ? waitMs : EMPTY_GRACE_MS);
     if (got > 0) core.fairness.gave([0, got, 0], [false, true, false]);
     // News of another lane may have come with the answer: what is there goes along.
     if (got > 0 && got < max && !core.lanes.onlyPrimary) await this.#share(max - got, pull);
@@ -249,8 +248,10 @@ export class Claiming {
     const line = core.line(session, lane);
     let got = 0;
     let givenUp = false;
+    const sentAt = core.now();
+    const until = sentAt + waitMs;
     const take = (message: Msg) => {
-      const raw: Raw = { lane, message, reply: message.reply ?? "" };
+      const raw: Raw = { lane, message, reply: message.reply ?? "", sentAt };
       if (givenUp) return this.#cameLate(request.leaseId, raw);
       got += 1;
       finding.raws.push(raw);
@@ -260,7 +261,7 @@ export class Claiming {
     const isNews = () =>
       core.paused ||
       !core.lanes.onlyPrimary ||
-      this.#isDue() ||
+      this.#isDueBy(until) ||
       request.signal?.aborted === true ||
       core.leases.isOver(request.leaseId, core.now());
     const unlisten = waitMs > 0 ? core.listen(() => isNews() && stop()) : undefined;
@@ -279,7 +280,6 @@ export class Claiming {
         lane.ranShort(core.now(), Math.max(250, core.leaseMs * PROBE_SHARE));
       if (end === "retired" && lane !== core.lanes.primary) lane.stir();
       if (timedOut && got === 0) {
-        lane.seenOver = undefined;
         throw new BrokerError(
           "nats",
           "claim",
@@ -287,6 +287,10 @@ export class Claiming {
         );
       }
       return got;
+    } catch (error) {
+      // The consumer may be the reason; it is looked at again, and made anew where it is gone.
+      lane.seenOver = undefined;
+      throw error;
     } finally {
       givenUp = true;
       clearTimeout(timer);
@@ -296,9 +300,10 @@ export class Claiming {
     }
   }
 
-  #isDue(): boolean {
+  /** Whether a delayed job is due, or will be, before a wait ends. What is due in the moment when it ends needs no telling. */
+  #isDueBy(until: number): boolean {
     const { clock, later } = this.#core;
-    return clock.surelyAt(later.nextDueAt) <= this.#core.now();
+    return later.size > 0 && (clock.isUnread || clock.surelyAt(later.nextDueAt) + 2 < until);
   }
 
   /** Resolves when the queue is resumed, the wait is over, or it was ended. */
@@ -323,6 +328,8 @@ export class Claiming {
   #cameLate(leaseId: string, raw: Raw): void {
     const core = this.#core;
     if (core.leases.isOver(leaseId, core.now())) return this.#giveBack([raw]);
+    const copy = this.#findings.get(leaseId);
+    if (copy !== undefined) return void copy.raws.push(raw);
     const late = this.#late.get(leaseId) ?? { raws: [], timer: undefined };
     this.#late.set(leaseId, late);
     late.raws.push(raw);

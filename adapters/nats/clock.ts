@@ -16,6 +16,11 @@ export class ServerClock {
   #most = 0;
   #readAt = Number.NEGATIVE_INFINITY;
 
+  /** Whether nothing is known of it yet. */
+  get isUnread(): boolean {
+    return this.#readAt === Number.NEGATIVE_INFINITY;
+  }
+
   /** Whether it has to be read again. */
   isStale(now: number): boolean {
     return now - this.#readAt > GOOD_FOR_MS;

@@ -15,6 +15,8 @@ export interface Raw {
   readonly lane: Lane;
   readonly message: Msg;
   readonly reply: string;
+  /** When the pull that brought it was sent, on the broker's clock: the server's lease began no earlier. */
+  readonly sentAt: number;
 }
 
 const decoder = new TextDecoder();

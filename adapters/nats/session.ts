@@ -33,6 +33,7 @@ export class Session {
   readonly #nc: NatsConnection;
   readonly #socket: SteadySocket;
   readonly #waiting = new Map<string, Waiting>();
+  readonly #flushing = new Set<(error: Error) => void>();
   readonly #slow: () => void;
   #wentDown: () => void = () => {};
   #serial = 0;
@@ -189,19 +190,24 @@ export class Session {
   flush(verb: string, timeoutMs: number): Promise<void> {
     if (!this.#isUp) return Promise.reject(this.#lost(verb));
     return new Promise<void>((resolve, reject) => {
+      const fail = (error: Error) => {
+        clearTimeout(timer);
+        this.#flushing.delete(fail);
+        reject(error);
+      };
       const timer = setTimeout(() => {
-        reject(this.#late(verb, timeoutMs));
+        fail(this.#late(verb, timeoutMs));
         this.#slow();
       }, timeoutMs);
+      // The library leaves a flush unanswered when its connection ends.
+      this.#flushing.add(fail);
       this.#nc.flush().then(
         () => {
           clearTimeout(timer);
+          this.#flushing.delete(fail);
           resolve();
         },
-        () => {
-          clearTimeout(timer);
-          reject(this.#lost(verb));
-        },
+        () => fail(this.#lost(verb)),
       );
     });
   }
@@ -215,6 +221,7 @@ export class Session {
     this.#nc.close().catch(() => {});
     for (const waiting of [...this.#waiting.values()]) waiting.fail(this.#lost("ask"));
     this.#waiting.clear();
+    for (const fail of [...this.#flushing]) fail(this.#lost("ask"));
     this.#wentDown();
   }
 
