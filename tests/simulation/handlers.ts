@@ -39,7 +39,8 @@ interface Part {
   readonly looks: boolean;
 }
 
-const NEVER = new Promise<never>(() => {});
+/** A new one each time: one that all share would remember whoever waits for it for ever. */
+const never = () => new Promise<never>(() => {});
 
 /** The queue of a plan with its handler on one machine. */
 export function simulatedHandler(
@@ -79,7 +80,7 @@ function run(
   watch: LoopWatch,
 ): unknown {
   // Code of a machine that has just died is run to the end of its turn by the engine, but nothing of it happened.
-  if (!machine.alive) return NEVER;
+  if (!machine.alive) return never();
   const started = watch.started(plan.name, jobs);
   const parts = jobs.map((job): Part => {
     const { does, looks } = world.planOf(job.body.job);
@@ -107,12 +108,12 @@ function run(
   }
   return result.then(
     () => {
-      if (!machine.alive) return NEVER;
+      if (!machine.alive) return never();
       ended(undefined);
       return undefined;
     },
     (error: unknown) => {
-      if (!machine.alive) return NEVER;
+      if (!machine.alive) return never();
       ended(error);
       throw error;
     },
@@ -136,7 +137,7 @@ function perform(parts: readonly Part[], world: HandlerWorld, machine: Machine):
   for (const { does } of parts) if (does.kind === "computes") machine.compute(does.ms);
   const waits = parts.map((part) => waitOf(part, world, machine)).filter((wait) => wait !== undefined);
   if (waits.length === 0) return finish(parts, world, machine);
-  return Promise.all(waits).then(() => (machine.alive ? finish(parts, world, machine) : NEVER));
+  return Promise.all(waits).then(() => (machine.alive ? finish(parts, world, machine) : never()));
 }
 
 function finish(parts: readonly Part[], world: HandlerWorld, machine: Machine): unknown {
@@ -146,7 +147,7 @@ function finish(parts: readonly Part[], world: HandlerWorld, machine: Machine): 
       case "kills":
         if (before < does.times) {
           world.kill(machine, job);
-          return NEVER;
+          return never();
         }
         break;
       case "throws":

@@ -37,7 +37,8 @@ export interface LinkOptions {
   readonly late: { count: number };
 }
 
-const NEVER = new Promise<never>(() => {});
+/** A new one each time: one that all share would remember whoever waits for it for ever. */
+const never = () => new Promise<never>(() => {});
 
 const ERRORS = [
   () => new BrokerError("simulated", "any", "The network is unreachable"),
@@ -120,7 +121,7 @@ export class SimulatedLink implements Broker {
     failed?: () => void,
   ): Promise<T> {
     const { machine, watch, base, trace } = this.options;
-    if (!machine.alive) return NEVER;
+    if (!machine.alive) return never();
     this.requests += 1;
     watch?.sent(verb);
     const nth = this.requests;
