@@ -32,7 +32,11 @@ async function emptied(queue: BrokerQueue): Promise<void> {
   }
 }
 
-/** Warms the workers up, stops the queue, fills it, and lets them all go at once. */
+/**
+ * Warms the workers up, stops the queue, fills it, and lets them all go at once.
+ *
+ * @param warmUp jobs a worker, untimed.
+ */
 async function runFleet(spec: BrokerSpec, workers: number, jobs: number, warmUp: number): Promise<Outcome> {
   const name = `fleet-${crypto.randomUUID()}`;
   const broker = await openBroker(spec, bunPlatform());
@@ -41,10 +45,13 @@ async function runFleet(spec: BrokerSpec, workers: number, jobs: number, warmUp:
   const children = Array.from({ length: workers }, () => new Child("fleet_worker.ts", params));
   try {
     await Promise.all(children.map((child) => child.next()));
-    await queue.enqueue(
-      crypto.randomUUID(),
-      Array.from({ length: Math.min(warmUp, 1000) }, () => newJob(-1)),
-    );
+    // The code of each has to be compiled, or that is what is measured.
+    for (let left = warmUp * workers; left > 0; left -= 1000) {
+      await queue.enqueue(
+        crypto.randomUUID(),
+        Array.from({ length: Math.min(left, 1000) }, () => newJob(-1)),
+      );
+    }
     await emptied(queue);
     await queue.pause?.();
     await fill(queue, jobs);
@@ -79,7 +86,7 @@ async function grow(context: Context, spec: BrokerSpec, jobs: number): Promise<v
   for (let round = 0; round < context.rounds; round++) {
     for (const size of sizes) {
       context.progress(`${spec.kind}, ${size} workers, round ${round + 1}`);
-      outcomes.get(size)?.push(await runFleet(spec, size, jobs, context.pick(1_000, 1_000, 50)));
+      outcomes.get(size)?.push(await runFleet(spec, size, jobs, context.pick(5_000, 3_000, 50)));
     }
   }
   const of = (size: number) => outcomes.get(size) as Outcome[];

@@ -4,13 +4,13 @@
  * @module
  */
 
+import { startNats } from "../../tests/support/nats_server.ts";
 import type { ProducerParams } from "../children/latency_producer.ts";
 import type { LatencyParams } from "../children/latency_worker.ts";
 import { atMost, type Bench, type Context } from "../support/bench.ts";
 import type { BrokerSpec } from "../support/brokers.ts";
 import { Child, runChild } from "../support/child.ts";
 import { quantile } from "../support/figures.ts";
-import { hasNats, startNatsServer } from "../support/nats.ts";
 import { Scratch, startRedisHttp } from "../support/servers.ts";
 
 const P50_MS = 5;
@@ -19,21 +19,24 @@ const P99_MS = 25;
 /** How long the worker has had nothing to do when a job comes, at least and at most, in milliseconds. */
 const GAP_MS = [20, 60] as const;
 
+/** @param producer where another process is to enqueue; without it the worker's does. */
 async function agesOf(
   worker: BrokerSpec,
-  producer: BrokerSpec,
+  producer: BrokerSpec | undefined,
   queues: readonly string[],
   order: readonly string[],
   gapMs: readonly [number, number],
 ): Promise<number[]> {
-  const child = new Child("latency_worker.ts", { broker: worker, queues } satisfies LatencyParams);
+  const own = producer === undefined ? { own: { queues: order, gapMs } } : {};
+  const child = new Child("latency_worker.ts", { broker: worker, queues, ...own } satisfies LatencyParams);
   try {
     await child.next();
-    await runChild("latency_producer.ts", {
-      broker: producer,
-      queues: order,
-      gapMs,
-    } satisfies ProducerParams);
+    if (producer !== undefined)
+      await runChild("latency_producer.ts", {
+        broker: producer,
+        queues: order,
+        gapMs,
+      } satisfies ProducerParams);
     child.tell(order.length);
     return await child.next<number[]>();
   } finally {
@@ -59,11 +62,11 @@ function report(context: Context, name: string, ages: readonly number[], barred:
 }
 
 /** One queue that gets a job now and then. */
-async function oneQueue(context: Context, name: string, spec: BrokerSpec): Promise<void> {
+async function oneQueue(context: Context, name: string, spec: BrokerSpec, apart = true): Promise<void> {
   context.progress(name);
   const queueName = `latency-${crypto.randomUUID()}`;
   const order = Array.from({ length: context.pick(500, 200, 5) }, () => queueName);
-  report(context, name, await agesOf(spec, spec, [queueName], order, GAP_MS), true);
+  report(context, name, await agesOf(spec, apart ? spec : undefined, [queueName], order, GAP_MS), true);
 }
 
 /** Many queues that each have been empty for a while, so that looks are as rare as they get. */
@@ -85,23 +88,19 @@ export const latency: Bench = {
     try {
       await oneQueue(context, "redis, woken by subscription", spec);
       await polling(context, spec);
-      await oneQueue(context, "sqlite, from another process", {
-        kind: "sqlite",
-        file: scratch.file(),
-        synchronous: "full",
-      });
+      const sqlite = (): BrokerSpec => ({ kind: "sqlite", file: scratch.file(), synchronous: "full" });
+      await oneQueue(context, "sqlite, from another process", sqlite());
+      await oneQueue(context, "sqlite, from the same process", sqlite(), false);
     } finally {
       await redis.stop();
       scratch.remove();
     }
-    if (hasNats()) {
-      const server = await startNatsServer();
-      try {
-        await oneQueue(context, "nats", { kind: "nats", url: server.url });
-      } finally {
-        await server.stop();
-      }
-    } else context.note("nats: there is no adapter for it here yet.");
+    const server = await startNats();
+    try {
+      await oneQueue(context, "nats", { kind: "nats", url: server.url });
+    } finally {
+      await server.stop();
+    }
     context.note(
       `Jobs come ${GAP_MS[0]} to ${GAP_MS[1]} ms after the last one; with polling each to a queue that was empty since the start. The time includes the enqueue's own request.`,
     );

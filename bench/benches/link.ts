@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { startNats } from "../../tests/support/nats_server.ts";
 import type { EddyParams, EddyResult } from "../children/eddy.ts";
 import { alternate } from "../support/alternate.ts";
 import { atLeast, type Bar, type Bench, type Context } from "../support/bench.ts";
@@ -10,7 +11,6 @@ import type { BrokerSpec } from "../support/brokers.ts";
 import { runChild } from "../support/child.ts";
 import { median } from "../support/figures.ts";
 import { startLink } from "../support/link.ts";
-import { hasNats, startNatsServer } from "../support/nats.ts";
 import { startRedisHttp } from "../support/servers.ts";
 
 const ONE_WAY_MS = 5;
@@ -153,22 +153,20 @@ export const link: Bench = {
       await slow.stop();
       await redis.stop();
     }
-    if (hasNats()) {
-      const server = await startNatsServer();
-      const slowNats = await startLink(server.webSocketPort, ONE_WAY_MS);
-      try {
-        const ends: Ends = {
-          kind: "nats",
-          far: { kind: "nats", url: `ws://127.0.0.1:${slowNats.port}` },
-          near: { kind: "nats", url: server.url },
-        };
-        await zeroCost(context, ends);
-        await tenMs(context, ends);
-      } finally {
-        await slowNats.stop();
-        await server.stop();
-      }
-    } else context.note("nats: there is no adapter for it here yet.");
+    const server = await startNats();
+    const slowNats = await startLink(server.webSocketPort, ONE_WAY_MS);
+    try {
+      const ends: Ends = {
+        kind: "nats",
+        far: { kind: "nats", url: `ws://127.0.0.1:${slowNats.port}` },
+        near: { kind: "nats", url: server.url },
+      };
+      await zeroCost(context, ends);
+      await tenMs(context, ends);
+    } finally {
+      await slowNats.stop();
+      await server.stop();
+    }
     context.note(
       "The link is a TCP proxy in a process of its own that hands each chunk on 5 ms after it came, in order, each way; any number can be under way. The queue is filled past it. Worker, link, gateway and Redis share two cores. The 10 ms jobs' share counts from the first handler's call to the last one's end, the growth of auto's first batches included.",
     );

@@ -7,13 +7,16 @@ import { bunPlatform } from "../../runtimes/bun/mod.ts";
 import { defineWorker, queue, startWorker } from "../../src/mod.ts";
 import { type BrokerSpec, openBroker } from "../support/brokers.ts";
 import { hear, params, tell } from "../support/contender.ts";
+import { type Production, produce, type Timed, wallMs } from "../support/produce.ts";
 
 export interface LatencyParams {
   readonly broker: BrokerSpec;
   readonly queues: readonly string[];
+  /** What this process enqueues by itself, over the same connection. */
+  readonly own?: Production;
 }
 
-const { broker: spec, queues } = params<LatencyParams>();
+const { broker: spec, queues, own } = params<LatencyParams>();
 const platform = bunPlatform();
 const broker = await openBroker(spec, platform);
 const ages: number[] = [];
@@ -22,9 +25,8 @@ const allIdle = Promise.withResolvers<void>();
 const worker = await startWorker(
   defineWorker({
     queues: queues.map((name) =>
-      queue<{ sentAt: number }>(name).handle((job) => {
-        // One clock for all processes: the wall's, as the monotonic one had it when each began.
-        ages.push(performance.timeOrigin + performance.now() - job.body.sentAt);
+      queue<Timed>(name).handle((job) => {
+        ages.push(wallMs() - job.body.sentAt);
       }),
     ),
   }),
@@ -41,6 +43,7 @@ const worker = await startWorker(
 // An engine that holds claims open tells nothing: its claims are there a moment after the start.
 if (broker.capabilities.has("waits")) await Bun.sleep(500);
 else await allIdle.promise;
+if (own !== undefined) await produce(broker, platform, own);
 tell("idle");
 for (;;) {
   const expected = await hear<number>();

@@ -31,8 +31,8 @@ export async function openBroker(spec: BrokerSpec, platform: Platform): Promise<
       return spec.wake === false ? withoutWake(broker) : broker;
     }
     case "nats": {
-      const { openNats } = await import("./nats.ts");
-      return openNats(spec.url);
+      const { NatsBroker } = await import("../../adapters/nats/mod.ts");
+      return new NatsBroker({ url: spec.url });
     }
   }
 }

@@ -12,7 +12,7 @@ const FIGURES: Readonly<Record<string, number>> = {
   requests: 27,
   link: 20,
   loopback: 14,
-  latency: 8,
+  latency: 10,
   idle: 6,
   depth: 15,
   fleet: 8,
