@@ -9,6 +9,7 @@ import { type Envelope, readEnvelope } from "./envelope.ts";
 import type { Lane } from "./lane.ts";
 import type { Held, Lease, Leases } from "./leases.ts";
 import { priorityOf } from "./names.ts";
+import { bodyOf } from "./text.ts";
 
 /** A message that came for a claim, before it is put under a lease. Its reply is read at once: the library reads it lazily. */
 export interface Raw {
@@ -20,16 +21,6 @@ export interface Raw {
 }
 
 const decoder = new TextDecoder();
-const strictDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-/** The text whose UTF-8 these bytes are: its receiver cannot change it, and needs no decoding of its own. */
-function asText(bytes: Uint8Array): string | undefined {
-  try {
-    return strictDecoder.decode(bytes);
-  } catch {
-    return undefined;
-  }
-}
 
 /** Puts messages under a lease, in the order in which they are to be handed out. */
 export function holdAll(raws: readonly Raw[], lease: Lease, leases: Leases, now: number): void {
@@ -116,7 +107,7 @@ function hold({ raw, info, envelope }: Unplaced, lease: Lease): void {
       suspect: envelope.suspect || info.delivered > 1,
       enqueuedAt: envelope.enqueuedAt ?? msOf(info.storedNs),
       headers: envelope.headers,
-      body: asText(body) ?? body.slice(),
+      body: bodyOf(body),
       priority: priorityOf(lane.level),
     },
     body,

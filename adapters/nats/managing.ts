@@ -11,6 +11,7 @@ import type { Lane } from "./lane.ts";
 import { Line } from "./line.ts";
 import { levelOf, levelTail, PAUSED_TAIL, parseLater, priorityOf } from "./names.ts";
 import type { Session } from "./session.ts";
+import { bodyOf } from "./text.ts";
 
 /** How many messages are asked for, or removed, in one go. */
 const AT_ONCE = 256;
@@ -329,6 +330,6 @@ function peeked(
     enqueuedAt: envelope.enqueuedAt ?? one.storedAt,
     priority,
     headers: envelope.headers,
-    body: one.data,
+    body: bodyOf(one.data),
   };
 }

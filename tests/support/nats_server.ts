@@ -15,6 +15,8 @@ export interface NatsServerOptions {
   readonly config?: string;
   /** The largest message, in bytes. Default 8 MiB. */
   readonly maxPayload?: number;
+  /** Whether it has JetStream. Default true. */
+  readonly jetStream?: boolean;
 }
 
 const READY_MS = 20_000;
@@ -39,7 +41,7 @@ export class NatsServer {
       port: ${port}
       server_name: "eddy-test"
       max_payload: ${options.maxPayload ?? 8 * 1024 * 1024}
-      jetstream { store_dir: "${join(directory, "store")}" }
+      ${options.jetStream === false ? "" : `jetstream { store_dir: "${join(directory, "store")}" }`}
       websocket { host: "127.0.0.1", port: ${webSocketPort}, no_tls: true }
       ${options.config ?? ""}
     `;
