@@ -25,8 +25,8 @@ import { LastChances } from "./last_chances.ts";
 import { leaseDeadline, renewalDue } from "./lease.ts";
 import { Looks } from "./looks.ts";
 import type { QueueLoopDeps } from "./loop_deps.ts";
+import { OneTimer } from "./one_timer.ts";
 import { Outbox, type OutgoingVerdict } from "./outbox.ts";
-import type { CancelTimer } from "./platform.ts";
 import { Reports } from "./reports.ts";
 import { asError } from "./requests.ts";
 import { type Run, Slots } from "./slots.ts";
@@ -36,32 +36,6 @@ import { type PendingClaim, Traffic } from "./traffic.ts";
 import { fateOf } from "./triage.ts";
 import { Unclocked } from "./unclocked.ts";
 import { type Outcome, verdictOf } from "./verdict.ts";
-
-/** Bounds a run that must end by itself (a drain); a worker has none. */
-export interface RunLimiter {
-  /** How many of `wanted` jobs a claim may ask for; 0 for none now. */
-  room(loop: QueueLoop, wanted: number): number;
-  /** Whether a job already held may still be started. */
-  mayStart(loop: QueueLoop): boolean;
-  /** Whether a claim whose answer never came may be sent again. */
-  mayClaimAgain(loop: QueueLoop): boolean;
-  /** Whether only the requests are left that are kept back to settle. Then verdicts leave together. */
-  saving(): boolean;
-  /** Whether there is a request left to settle with. */
-  maySettle(): boolean;
-  /** Whether there is a request left to renew leases with, beside what has to be kept to settle. */
-  mayRenew(): boolean;
-  /** Jobs came in; fewer than none: that many went back unstarted. */
-  took(count: number): void;
-  /** A handler is done: how long it took, the requests it made, and how many jobs it had. */
-  ran(loop: QueueLoop, ms: number, requests: number, jobs: number): void;
-  /** The queue had nothing, and nothing of it is held. */
-  emptied(loop: QueueLoop): void;
-  /** The memo to leave with the queue for the next run; `undefined` for none. */
-  memo(loop: QueueLoop): string | undefined;
-  /** Something changed in a loop. */
-  changed(): void;
-}
 
 /** How long an engine that can wait is asked to, in milliseconds. */
 const LONGEST_WAIT_MS = 20_000;
@@ -107,8 +81,8 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   /** How long a claim waits at the engine, in milliseconds. */
   readonly #waitMs: number;
   readonly #lastChances: LastChances;
-  #cancelTimer: CancelTimer | undefined;
-  #timerAt = NEVER;
+  /** For a pause after an error, a claim-ahead, or verdicts that must leave. */
+  readonly #timer: OneTimer;
 
   constructor(deps: QueueLoopDeps) {
     const { platform, queue, worker } = deps;
@@ -162,6 +136,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
         wake: this.wake,
       },
     });
+    this.#timer = new OneTimer(platform, this.wake);
     const share = this.renews ? WAIT_SHARE_RENEWED : WAIT_SHARE_UNRENEWED;
     this.#waitMs =
       deps.waits && deps.limiter === undefined
@@ -265,7 +240,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       this.#phase !== "closed" && this.#traffic.unanswered !== undefined && limiter?.maySettle() !== false;
     this.#phase = "closed";
     const given = this.#traffic.close(givesBack);
-    this.#setTimer(NEVER);
+    this.#timer.set(NEVER);
     gate.leave(this);
     for (const job of this.#slots.jobs()) this.#reports.abandoned(job.id);
     try {
@@ -427,7 +402,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     const now = platform.now();
     // Whoever waits to be alone waits for our claim too.
     if (gate.closed && !gate.owns(this)) traffic.endWait();
-    if (now < traffic.pausedUntil) return this.#setTimer(traffic.pausedUntil);
+    if (now < traffic.pausedUntil) return this.#timer.set(traffic.pausedUntil);
     // How much to ask for, and what may still be afforded, depends on what the last jobs cost.
     if (this.#phase === "running" && !traffic.claiming && !this.#costs.known(this.wake)) return;
     let next = NEVER;
@@ -443,7 +418,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       if (settleAt <= now) this.#sendSettle();
       else next = Math.min(next, settleAt);
     }
-    this.#setTimer(next);
+    this.#timer.set(next);
   }
 
   /** When the waiting verdicts are to leave alone: at once when no work is left that would bring a request to ride on. */
@@ -549,7 +524,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   #refuse(error: BrokerRefusedError): void {
     if (this.#phase === "closed") return;
     this.#phase = "closed";
-    this.#setTimer(NEVER);
+    this.#timer.set(NEVER);
     this.#looks.calm();
     for (const held of [...this.#waiting.splice(0), ...this.#lastChances.takeKept()]) this.#lose(held);
     const unsent = this.#outbox.take();
@@ -699,20 +674,5 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       this.#reports.woken();
     }
     this.wake();
-  }
-
-  /** The loop has one timer: for a pause after an error, a claim-ahead, or verdicts that must leave. */
-  #setTimer(at: number): void {
-    if (at === this.#timerAt) return;
-    this.#cancelTimer?.();
-    this.#cancelTimer = undefined;
-    this.#timerAt = at;
-    if (at === NEVER) return;
-    const { platform } = this.#deps;
-    this.#cancelTimer = platform.setTimer(Math.max(0, at - platform.now()), () => {
-      this.#cancelTimer = undefined;
-      this.#timerAt = NEVER;
-      this.wake();
-    });
   }
 }

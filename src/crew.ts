@@ -5,7 +5,7 @@
  */
 import type { Broker, BrokerQueue } from "./broker.ts";
 import { Changes } from "./changes.ts";
-import { QueueLoop, type RunLimiter } from "./consume.ts";
+import { QueueLoop } from "./consume.ts";
 import { type BrokerRefusedError, WorkerStoppedError } from "./errors.ts";
 import type { Events } from "./events.ts";
 import type { LogSink } from "./job.ts";
@@ -14,6 +14,7 @@ import { LeaseKeeper } from "./lease_keeper.ts";
 import { assertBrokerCan } from "./options.ts";
 import type { Platform } from "./platform.ts";
 import { settledWithin, withDeadline } from "./requests.ts";
+import type { RunLimiter } from "./run_limiter.ts";
 import { SoloGate } from "./solo.ts";
 import type { QueueStats } from "./stats.ts";
 import { Turns } from "./turns.ts";

@@ -14,7 +14,7 @@ import {
   type Spending,
   startRefused,
 } from "./budget.ts";
-import type { QueueLoop, RunLimiter } from "./consume.ts";
+import type { QueueLoop } from "./consume.ts";
 import { Crew } from "./crew.ts";
 import { WorkerStoppedError } from "./errors.ts";
 import { type EddyEvent, type EventListener, Events } from "./events.ts";
@@ -22,6 +22,7 @@ import type { LogSink } from "./job.ts";
 import { fromMemo, toMemo } from "./learned.ts";
 import type { Platform } from "./platform.ts";
 import { withDeadline } from "./requests.ts";
+import type { RunLimiter } from "./run_limiter.ts";
 import type { WorkerDefinition, WorkerQueue } from "./worker.ts";
 
 /** What a drain may spend. Each by default what the platform's invocation allows. */

@@ -6,12 +6,12 @@
 
 import type { JobContext } from "./active_job.ts";
 import type { BrokerQueue } from "./broker.ts";
-import type { RunLimiter } from "./consume.ts";
 import type { BrokerRefusedError } from "./errors.ts";
 import type { Events } from "./events.ts";
 import type { Learned } from "./learned.ts";
 import type { LeaseKeeper } from "./lease_keeper.ts";
 import type { Platform } from "./platform.ts";
+import type { RunLimiter } from "./run_limiter.ts";
 import type { SoloGate } from "./solo.ts";
 import type { Turns } from "./turns.ts";
 import type { WorkerQueue } from "./worker.ts";

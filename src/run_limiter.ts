@@ -1,0 +1,32 @@
+/**
+ * What bounds a run that must end by itself.
+ *
+ * @module
+ */
+import type { QueueLoop } from "./consume.ts";
+
+/** Bounds a run that must end by itself (a drain); a worker has none. */
+export interface RunLimiter {
+  /** How many of `wanted` jobs a claim may ask for; 0 for none now. */
+  room(loop: QueueLoop, wanted: number): number;
+  /** Whether a job already held may still be started. */
+  mayStart(loop: QueueLoop): boolean;
+  /** Whether a claim whose answer never came may be sent again. */
+  mayClaimAgain(loop: QueueLoop): boolean;
+  /** Whether only the requests are left that are kept back to settle. Then verdicts leave together. */
+  saving(): boolean;
+  /** Whether there is a request left to settle with. */
+  maySettle(): boolean;
+  /** Whether there is a request left to renew leases with, beside what has to be kept to settle. */
+  mayRenew(): boolean;
+  /** Jobs came in; fewer than none: that many went back unstarted. */
+  took(count: number): void;
+  /** A handler is done: how long it took, the requests it made, and how many jobs it had. */
+  ran(loop: QueueLoop, ms: number, requests: number, jobs: number): void;
+  /** The queue had nothing, and nothing of it is held. */
+  emptied(loop: QueueLoop): void;
+  /** The memo to leave with the queue for the next run; `undefined` for none. */
+  memo(loop: QueueLoop): string | undefined;
+  /** Something changed in a loop. */
+  changed(): void;
+}
