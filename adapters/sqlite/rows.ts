@@ -1,3 +1,4 @@
+/** Reading rows of the tables as the port's jobs and deliveries. */
 import type { Delivery, JobState, PeekedJob, Priority, RawBody } from "../../src/broker.ts";
 import { isJobId } from "../../src/broker.ts";
 import type { SqlRow, SqlValue } from "./driver.ts";
