@@ -80,13 +80,14 @@ function outcomeOf(results: readonly FleetResult[], jobs: number): Outcome {
   };
 }
 
-async function grow(context: Context, spec: BrokerSpec, jobs: number): Promise<void> {
+/** @param warmUp jobs a worker. */
+async function grow(context: Context, spec: BrokerSpec, jobs: number, warmUp: number): Promise<void> {
   const sizes = context.pick([1, 2, 4, 8, 16, 32], [1, 4, 32], [1, 2]);
   const outcomes = new Map<number, Outcome[]>(sizes.map((size) => [size, []]));
   for (let round = 0; round < context.rounds; round++) {
     for (const size of sizes) {
       context.progress(`${spec.kind}, ${size} workers, round ${round + 1}`);
-      outcomes.get(size)?.push(await runFleet(spec, size, jobs, context.pick(5_000, 3_000, 50)));
+      outcomes.get(size)?.push(await runFleet(spec, size, jobs, warmUp));
     }
   }
   const of = (size: number) => outcomes.get(size) as Outcome[];
@@ -131,11 +132,13 @@ export const fleet: Bench = {
         context,
         { kind: "redis", url: redis.url, token: redis.token },
         context.pick(200_000, 60_000, 300),
+        context.pick(5_000, 3_000, 50),
       );
       await grow(
         context,
         { kind: "sqlite", file: scratch.file(), synchronous: "full" },
-        context.pick(100_000, 40_000, 300),
+        context.pick(60_000, 20_000, 300),
+        context.pick(2_000, 1_000, 50),
       );
     } finally {
       await redis.stop();
