@@ -12,7 +12,7 @@ export const HTTP: readonly Mutant[] = [
     file: "src/http/auth.ts",
     search: "for (let i = 0; i < a.length; i += 1) difference",
     replace: "for (let i = 0; i < 2; i += 1) difference",
-    tests: ["tests/http/guard.test.ts"],
+    tests: ["tests/http/token.test.ts"],
   },
   {
     name: "http-token-needed",

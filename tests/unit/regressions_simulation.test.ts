@@ -27,15 +27,18 @@ async function heldIn(world: World, ...names: string[]): Promise<string[]> {
 }
 
 test("on a clock that shows less than zero jobs are claimed, and settled when they are done", async () => {
-  const world = new World();
-  const machine = new Machine(world.platform, "early", 1, { skewMs: -1_000_000, driftPpm: 0, early: 0 });
-  await world.add(3);
-  const definition = defineWorker({ queues: [queue("work").handle(() => {}, { prefetch: 1 })] });
-  const worker = await world.platform.run(
-    startWorker(definition, { broker: world.broker, platform: machine, on: world.on }),
-  );
-  await world.until(() => world.told("settled").length === 3, 1_000);
-  await world.platform.run(worker.stop());
+  // The last verdict rides on the next claim, or leaves alone where the claim before came back short.
+  for (const prefetch of [1, 4]) {
+    const world = new World();
+    const machine = new Machine(world.platform, "early", 1, { skewMs: -1_000_000, driftPpm: 0, early: 0 });
+    await world.add(3);
+    const definition = defineWorker({ queues: [queue("work").handle(() => {}, { prefetch })] });
+    const worker = await world.platform.run(
+      startWorker(definition, { broker: world.broker, platform: machine, on: world.on }),
+    );
+    await world.until(() => world.told("settled").length === 3, 1_000);
+    await world.platform.run(worker.stop());
+  }
 });
 
 test("a job that hangs has its worker take one batch ahead, not the whole queue", async () => {
@@ -126,15 +129,36 @@ describe("last chances", () => {
     await vanish(world, 2, 3);
     await world.add(3);
     let late = 1;
-    const worker = await world.start(() => {}, { maxAttempts: 4, prefetch: 6, leaseMs: 1_000 });
-    worker.on((event) => {
-      // So long the answer was on its way that the lease has run out by now.
-      if (event.type === "claimed" && event.got > 1 && late-- > 0) world.platform.spend(1_000);
+    const handler = queue("work").handle(() => {}, { maxAttempts: 4, prefetch: 6, leaseMs: 1_000 });
+    const starting = startWorker(defineWorker({ queues: [handler] }), {
+      broker: world.broker,
+      platform: world.platform,
+      // So long the answer is looked at that the lease has run out by then.
+      on: (event) => {
+        if (event.type === "claimed" && event.got > 1 && late-- > 0) world.platform.spend(1_000);
+      },
     });
+    const worker = await world.platform.run(starting);
     await world.untilEmpty();
+    expect(late).toBeLessThan(1);
     expect(await world.peek("dead")).toEqual([]);
     await world.platform.run(worker.stop());
   });
+});
+
+test("a claim that was held back by a renewal is not sent after a stop", async () => {
+  const world = new World({ roundTripMs: 10 });
+  world.broker.fault = ({ verb }) => (verb === "renew" ? { delayMs: 400 } : undefined);
+  await world.add(3);
+  const options = { prefetch: 1, leaseMs: 3_000, settleWithinMs: 0 };
+  const worker = await world.start(() => world.platform.sleep(1_100), options);
+  // Its renewal is under way when the job is done: its verdict, and the claim it is to ride on, wait for the answer.
+  await world.until(() => world.told("finished").length === 1);
+  const stoppedAt = world.platform.now();
+  expect(world.broker.count("renew")).toBe(1);
+  await world.platform.run(worker.stop());
+  expect(world.broker.claims.filter(({ at }) => at >= stoppedAt)).toEqual([]);
+  expect(await world.sizes()).toMatchObject({ ready: 2, held: 0, dead: 0 });
 });
 
 describe("a drain", () => {
@@ -149,6 +173,17 @@ describe("a drain", () => {
     const running = drain(definition, { broker: world.broker, platform: world.platform, budget });
     await expect(world.platform.run(running)).rejects.toThrow("did not answer open within 300 ms");
     expect(world.platform.now()).toBe(300);
+  });
+
+  test("whose empty answer was lost looks again before it calls the queue empty", async () => {
+    const world = new World({ roundTripMs: 20 });
+    world.broker.fault = ({ verb, nth }) => (verb === "exchange" && nth === 0 ? "replyLost" : undefined);
+    const one = { broker: world.broker, platform: world.platform, queues: ["one"] };
+    const running = drain(definition, one);
+    // The lease of the lost claim is used up: sent again it brings nothing, though there is a job by now.
+    await world.platform.pass(35);
+    await world.add(1, {}, "one");
+    expect(await world.platform.run(running)).toMatchObject({ jobs: 1, acked: 1, stopped: "empty" });
   });
 
   test("of two queues takes no more jobs than its budget, though both claim at one time", async () => {
