@@ -61,7 +61,7 @@ interface Real {
 }
 
 /** What a gateway and its Redis count while a worker does nothing, scaled to a minute. */
-async function real(wakes: boolean, forMs: number): Promise<Real> {
+async function real(wakes: boolean, calmMs: number, forMs: number): Promise<Real> {
   const redis = await startRedisOverHttp();
   try {
     const broker = redis.connect();
@@ -75,6 +75,8 @@ async function real(wakes: boolean, forMs: number): Promise<Real> {
       },
     });
     await idle.promise;
+    // The subscription begins, and the gaps between looks grow to their longest.
+    await Bun.sleep(calmMs);
     const before = { requests: redis.gateway.counts.requests, commands: await commands(redis) };
     await Bun.sleep(forMs);
     const after = { requests: redis.gateway.counts.requests, commands: await commands(redis) };
@@ -106,7 +108,8 @@ export const idle: Bench = {
     await fromSimulation(context);
     const forMs = context.pick(60_000, 20_000, 500);
     context.progress(`a real Redis for ${forMs / 1000} s`);
-    const [woken, polling] = await Promise.all([real(true, forMs), real(false, forMs)]);
+    const calmMs = context.pick(12_000, 12_000, 100);
+    const [woken, polling] = await Promise.all([real(true, calmMs, forMs), real(false, calmMs, forMs)]);
     for (const [name, cost] of [
       ["with wake", woken],
       ["polling", polling],
