@@ -23,7 +23,7 @@ class Pair {
       [this.server, client],
     ] as const) {
       from.setNoDelay(true);
-      from.on("data", (bytes) => this.#pass(to, bytes));
+      from.on("data", (bytes: Buffer) => this.#pass(to, bytes));
       // Either end's going takes the other with it, unless nothing at all gets through.
       from.on("close", () => {
         if (!proxy.isFrozen) to.destroy();
