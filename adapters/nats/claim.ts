@@ -1,41 +1,21 @@
 /**
- * Claims: one pull request where only the primary lane has jobs, a few more where there are priorities, jobs given back, or jobs come due.
+ * Claims, by the ids of their leases: each collects once, however often it is sent.
  *
  * @module
  */
-import type { Msg } from "nats.ws";
 import type { ClaimReply, ClaimRequest } from "../../src/broker.ts";
-import { BrokerError } from "../../src/errors.ts";
 import type { Core } from "./core.ts";
 import { holdAll, type Raw } from "./deliveries.ts";
 import type { Exhausted } from "./exhausted.ts";
-import type { PerLevel } from "./fairness.ts";
-import type { Lane } from "./lane.ts";
+import { Gathering } from "./gathering.ts";
 import { type Held, Lease } from "./leases.ts";
-import { moveDue } from "./move_due.ts";
-import { LEVELS, type Level } from "./names.ts";
 import type { Provisioning } from "./provisioning.ts";
-import type { Session } from "./session.ts";
 import { type Settling, WPI } from "./settling.ts";
 
 const NO_MORE: ClaimReply = Object.freeze({ deliveries: Object.freeze([]) as readonly [] });
 
-/** The longest gap between looks at a lane whose jobs others hold, as a share of the lease. */
-const PROBE_SHARE = 1 / 4;
 /** A claim waits at most this share of the lease: whoever counts the lease from the sending of the claim must not find it nearly over. */
 const WAIT_SHARE = 1 / 4;
-
-/**
- * The server confirms a message before its consumers know of it. So a lane is called empty only when nothing came for this long, in milliseconds: one that
- * a whole claim depends on, and one that somebody has just told of.
- */
-const EMPTY_GRACE_MS = 25;
-const NEWS_GRACE_MS = 3;
-
-/** What one claim has found so far. */
-interface Finding {
-  readonly raws: Raw[];
-}
 
 export class Claiming {
   readonly #core: Core;
@@ -43,7 +23,7 @@ export class Claiming {
   readonly #settling: Settling;
   readonly #exhausted: Exhausted;
   readonly #underWay = new Map<string, Promise<ClaimReply>>();
-  readonly #findings = new Map<string, Finding>();
+  readonly #gatherings = new Map<string, Gathering>();
   /** What came for claims that had failed by then: kept a while for the claim's copy. */
   readonly #late = new Map<string, { raws: Raw[]; timer: ReturnType<typeof setTimeout> | undefined }>();
 
@@ -96,17 +76,26 @@ export class Claiming {
     const held = core.leases.get(leaseId, core.now());
     if (held !== undefined) return this.#again(held, timeoutMs);
     if (core.leases.isOver(leaseId, core.now())) return NO_MORE;
-    const finding: Finding = { raws: this.#takeLate(leaseId) };
-    this.#findings.set(leaseId, finding);
+    const gathering = new Gathering({
+      core,
+      provisioning: this.#provisioning,
+      exhausted: this.#exhausted,
+      request,
+      timeoutMs,
+      longestWaitMs: core.leaseMs * WAIT_SHARE,
+      late: (raw) => this.#cameLate(leaseId, raw),
+    });
+    gathering.raws.push(...this.#takeLate(leaseId));
+    this.#gatherings.set(leaseId, gathering);
     try {
-      if (finding.raws.length === 0) await this.#gather(request, timeoutMs, finding);
+      if (gathering.raws.length === 0) await gathering.run();
     } catch (error) {
       // What has come is good, whatever became of the rest.
-      if (finding.raws.length === 0) throw error;
+      if (gathering.raws.length === 0) throw error;
     } finally {
-      this.#findings.delete(leaseId);
+      this.#gatherings.delete(leaseId);
     }
-    return this.#hold(leaseId, request.max, finding);
+    return this.#hold(leaseId, request.max, gathering.raws);
   }
 
   /** The claim of a lease that is held: the same deliveries, renewed. */
@@ -121,7 +110,7 @@ export class Claiming {
     return { deliveries: lease.openSlots().map((held) => held.delivery) };
   }
 
-  #hold(leaseId: string, max: number, { raws }: Finding): ClaimReply {
+  #hold(leaseId: string, max: number, raws: Raw[]): ClaimReply {
     const core = this.#core;
     const now = core.now();
     // It was abandoned, or the queue was paused, while the answer was on its way.
@@ -148,187 +137,11 @@ export class Claiming {
     return Math.max(0, Math.ceil(clock.surelyAt(later.nextDueAt) - now));
   }
 
-  /** Collects up to `max` messages: what is there at once, or the first that come. */
-  async #gather(request: ClaimRequest, timeoutMs: number, finding: Finding): Promise<void> {
-    const core = this.#core;
-    const { max, signal, leaseId } = request;
-    const waitUntil = core.now() + Math.min(request.waitMs, core.leaseMs * WAIT_SHARE);
-    const failAt = waitUntil + timeoutMs;
-    // Even one that may not wait looks again when it was just told of jobs.
-    const again = () => core.now() + 1 < waitUntil || (!core.lanes.onlyPrimary && !core.paused);
-    for (let first = true; first || again(); first = false) {
-      if (signal?.aborted === true) return;
-      const session = await core.link.session("claim", failAt - core.now(), signal);
-      await core.attach(session, timeoutMs);
-      if (core.paused) {
-        await this.#pausedUntil(waitUntil, signal);
-        continue;
-      }
-      if (core.source !== undefined) await this.#exhausted.look(session, timeoutMs);
-      if (core.lanes.nextProbeAt <= core.now()) await core.probe(session, timeoutMs);
-      while (await moveDue(core, session, timeoutMs)) {
-        await this.#round(session, max, 0, failAt, request, finding);
-        if (finding.raws.length > 0) return;
-      }
-      const wakeAt = Math.min(waitUntil, core.lanes.nextProbeAt, core.clock.surelyAt(core.later.nextDueAt));
-      const waitMs = Math.max(0, wakeAt - core.now());
-      await this.#round(session, max, waitMs, failAt, request, finding);
-      if (finding.raws.length > 0 || core.leases.isOver(leaseId, core.now())) return;
-    }
-  }
-
-  /** A look at all lanes that may have something; if none has, a wait for the primary. */
-  async #round(
-    session: Session,
-    max: number,
-    waitMs: number,
-    failAt: number,
-    request: ClaimRequest,
-    finding: Finding,
-  ): Promise<void> {
-    const core = this.#core;
-    const pull = (lane: Lane, batch: number, wait: number) =>
-      this.#pull(session, lane, batch, wait, failAt, request, finding);
-    if (!core.lanes.onlyPrimary && (await this.#share(max, pull)) > 0) return;
-    const got = await pull(core.lanes.primary, max, request.waitMs > 0 ? waitMs : EMPTY_GRACE_MS);
-    if (got > 0) core.fairness.gave([0, got, 0], [false, true, false]);
-    // News of another lane may have come with the answer: what is there goes along.
-    if (got > 0 && got < max && !core.lanes.onlyPrimary) await this.#share(max - got, pull);
-  }
-
-  /** Shares a claim among the levels. Answers how many came. */
-  async #share(
-    max: number,
-    pull: (lane: Lane, batch: number, waitMs: number) => Promise<number>,
-  ): Promise<number> {
-    const { lanes, fairness } = this.#core;
-    const of = LEVELS.map((level) => lanes.ofLevel(level));
-    const counts: PerLevel<number> = [0, 0, 0];
-    const short: PerLevel<boolean> = [false, false, false];
-    const mayHave = () =>
-      LEVELS.map(
-        (level) =>
-          !short[level] && (of[level] as Lane[]).some((lane) => lane.ready || lane === lanes.primary),
-      ) as PerLevel<boolean>;
-    const pullLevel = async (level: Level, batch: number): Promise<void> => {
-      let left = batch;
-      for (const lane of of[level] as Lane[]) {
-        if (left === 0) break;
-        if (lane.ready) left -= await pull(lane, left, lane === lanes.primary ? 0 : NEWS_GRACE_MS);
-        else if (lane === lanes.primary) left -= await pull(lane, left, 0);
-      }
-      counts[level] += batch - left;
-      if (left > 0) short[level] = true;
-    };
-    let left = max;
-    while (left > 0) {
-      const quota = fairness.allot(left, mayHave());
-      if (quota[0] + quota[1] + quota[2] === 0) break;
-      await Promise.all(
-        LEVELS.map((level) => (quota[level] > 0 ? pullLevel(level, quota[level]) : undefined)),
-      );
-      left = max - counts[0] - counts[1] - counts[2];
-    }
-    fairness.gave(counts, mayHave());
-    return max - left;
-  }
-
-  /** Pulls from one lane. Answers how many came. */
-  async #pull(
-    session: Session,
-    lane: Lane,
-    batch: number,
-    waitMs: number,
-    failAt: number,
-    request: ClaimRequest,
-    finding: Finding,
-  ): Promise<number> {
-    const core = this.#core;
-    await this.#provisioning.ensureConsumer(session, lane, Math.max(1, failAt - core.now()));
-    const line = core.line(session, lane);
-    let got = 0;
-    let givenUp = false;
-    const sentAt = core.now();
-    const until = sentAt + waitMs;
-    const take = (message: Msg) => {
-      const raw: Raw = { lane, message, reply: message.reply ?? "", sentAt };
-      if (givenUp) return this.#cameLate(request.leaseId, raw);
-      got += 1;
-      finding.raws.push(raw);
-    };
-    let timedOut = false;
-    const stop = () => line.retire();
-    const isNews = () =>
-      core.paused ||
-      !core.lanes.onlyPrimary ||
-      this.#isDueBy(until) ||
-      request.signal?.aborted === true ||
-      core.leases.isOver(request.leaseId, core.now());
-    const unlisten = waitMs > 0 ? core.listen(() => isNews() && stop()) : undefined;
-    if (waitMs > 0) request.signal?.addEventListener("abort", stop);
-    const timer = setTimeout(
-      () => {
-        timedOut = true;
-        line.giveUp();
-      },
-      Math.max(1, failAt - core.now()),
-    );
-    try {
-      // News may have come while the consumer was looked at.
-      const end = await line.pull(batch, waitMs > 0 && isNews() ? 0 : waitMs, take);
-      if (end === "short" || end === "retired")
-        lane.ranShort(core.now(), Math.max(250, core.leaseMs * PROBE_SHARE));
-      if (end === "retired" && lane !== core.lanes.primary) lane.stir();
-      if (timedOut && got === 0) {
-        throw new BrokerError(
-          "nats",
-          "claim",
-          `Cannot claim: ${session.origin} did not answer in time; does the consumer ${lane.consumer} of ${lane.stream} still exist?`,
-        );
-      }
-      return got;
-    } catch (error) {
-      // The consumer may be the reason; it is looked at again, and made anew where it is gone.
-      lane.seenOver = undefined;
-      throw error;
-    } finally {
-      givenUp = true;
-      clearTimeout(timer);
-      unlisten?.();
-      request.signal?.removeEventListener("abort", stop);
-      core.putBack(line);
-    }
-  }
-
-  /** Whether a delayed job is due, or will be, before a wait ends. What is due in the moment when it ends needs no telling. */
-  #isDueBy(until: number): boolean {
-    const { clock, later } = this.#core;
-    return later.size > 0 && (clock.isUnread || clock.surelyAt(later.nextDueAt) + 2 < until);
-  }
-
-  /** Resolves when the queue is resumed, the wait is over, or it was ended. */
-  #pausedUntil(until: number, signal: AbortSignal | undefined): Promise<void> {
-    const core = this.#core;
-    return new Promise((resolve) => {
-      const done = () => {
-        clearTimeout(timer);
-        unlisten();
-        signal?.removeEventListener("abort", done);
-        resolve();
-      };
-      const timer = setTimeout(done, Math.max(0, until - core.now()));
-      const unlisten = core.listen(() => {
-        if (!core.paused) done();
-      });
-      signal?.addEventListener("abort", done);
-    });
-  }
-
   /** A message for a claim that has failed by now: its copy may be on its way; if none comes, the message goes back. */
   #cameLate(leaseId: string, raw: Raw): void {
     const core = this.#core;
     if (core.leases.isOver(leaseId, core.now())) return this.#giveBack([raw]);
-    const copy = this.#findings.get(leaseId);
+    const copy = this.#gatherings.get(leaseId);
     if (copy !== undefined) return void copy.raws.push(raw);
     const late = this.#late.get(leaseId) ?? { raws: [], timer: undefined };
     this.#late.set(leaseId, late);

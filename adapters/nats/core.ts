@@ -190,7 +190,7 @@ export class Core {
   #stir(subject: string): void {
     const lane = this.lanes.bySubject(subject);
     if (lane === undefined) return;
-    lane.stir();
+    lane.stir(this.now());
     this.#news();
   }
 
@@ -198,7 +198,7 @@ export class Core {
   stored(subject: string): void {
     if (this.#session === undefined) return;
     if (subject.startsWith(`${this.names.subject}.later.`)) this.later.add(subject);
-    else this.lanes.bySubject(subject)?.stir();
+    else this.lanes.bySubject(subject)?.stir(this.now());
     this.#news();
   }
 

@@ -9,6 +9,8 @@ import { LEVELS, type Level, levelTail, priorityOf, type QueueNames, returnedTai
 import type { NatsSource } from "./options.ts";
 import type { Session } from "./session.ts";
 
+/** How long news are trusted although a pull found nothing, in milliseconds: the server tells of a message before its consumers know of it. */
+const NEWS_HOLD_MS = 50;
 /** The gap before the first look at a lane that may hold jobs of others, in milliseconds; it doubles. */
 const FIRST_PROBE_MS = 100;
 
@@ -31,6 +33,7 @@ export class Lane {
   /** When to look whether jobs that somebody holds came back: nobody tells of that. `Infinity` when it was seen to be empty. */
   probeAt = Number.POSITIVE_INFINITY;
   #misses = 0;
+  #stirredAt = Number.NEGATIVE_INFINITY;
 
   constructor(level: Level, kind: Lane["kind"], stream: string, consumer: string, subject: string) {
     this.level = level;
@@ -41,14 +44,15 @@ export class Lane {
   }
 
   /** Something came in. */
-  stir(): void {
+  stir(now: number): void {
     this.ready = true;
+    this.#stirredAt = now;
     this.#misses = 0;
   }
 
   /** A pull brought less than was asked for: what is left, if anything, is held. */
   ranShort(now: number, longestMs: number): void {
-    this.ready = false;
+    this.ready = now - this.#stirredAt < NEWS_HOLD_MS;
     this.probeAt = now + Math.min(longestMs, FIRST_PROBE_MS * 2 ** Math.min(this.#misses, 20));
     this.#misses += 1;
   }

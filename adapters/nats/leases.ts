@@ -101,7 +101,7 @@ export class Leases {
       lost.add(held.delivery.token);
       close(held);
       // The server gives it out again, and nobody tells of that.
-      held.lane.stir();
+      held.lane.stir(now);
     }
     this.#ended.set(lease.id, lost, now);
   }

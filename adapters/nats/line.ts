@@ -53,8 +53,7 @@ export class Line {
   }
 
   /**
-   * Asks for up to `batch` messages. What is there comes at once; when there is nothing, the first is waited for up to `waitMs` (a
-   * millisecond at least).
+   * Asks for up to `batch` messages. What is there comes at once; when there is nothing, the first is waited for up to `waitMs`.
    *
    * @param take is given each message as it comes.
    * @throws {BrokerError} when the connection dies, or the server ends the pull with an error.
@@ -64,12 +63,11 @@ export class Line {
     const token = this.#serial.toString(36);
     return new Promise<PullEnd>((resolve, reject) => {
       this.#pull = { token, batch, take, resolve, reject, got: 0, over: false };
-      // `no_wait` ends the pull with what is there; with `expires` it waits for a first message before. Without, it would wait for ever when all that is there
-      // has run out of the consumer's max_deliver.
-      const expires = Math.max(1, Math.floor(waitMs)) * 1_000_000;
+      // `no_wait` ends the pull with what is there; with `expires` it waits for a first message before.
+      const expires = waitMs >= 1 ? `,"expires":${Math.floor(waitMs)}000000` : "";
       this.session.publish(
         `$JS.API.CONSUMER.MSG.NEXT.${this.lane.stream}.${this.lane.consumer}`,
-        `{"batch":${batch},"no_wait":true,"expires":${expires}}`,
+        `{"batch":${batch},"no_wait":true${expires}}`,
         `${this.#inbox}.${token}`,
       );
     });

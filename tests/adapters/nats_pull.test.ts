@@ -4,18 +4,7 @@ import { NatsBroker, type NatsBrokerOptions } from "../../adapters/nats/mod.ts";
 import { bunPlatform } from "../../runtimes/bun/platform.ts";
 import type { BrokerQueue, QueueSettings } from "../../src/broker.ts";
 import { defineWorker, queue as named, startWorker } from "../../src/mod.ts";
-import {
-  ACK,
-  claim,
-  drain,
-  ids,
-  idsOf,
-  job,
-  leaseId,
-  put,
-  settle,
-  take,
-} from "../support/conformance_steps.ts";
+import { ACK, drain, ids, idsOf, job, leaseId, put, settle, take } from "../support/conformance_steps.ts";
 import { type NatsServer, startNats } from "../support/nats_server.ts";
 import { Operator, tapped } from "../support/nats_tap.ts";
 import { WebSocketProxy } from "../support/ws_proxy.ts";
@@ -83,8 +72,9 @@ test("a claim is one pull, whatever it brings", async () => {
     await settle(queue, await take(queue, 16), ACK);
     expect(pulls).toBe(claims);
   }
+  // One that finds nothing, and may not wait, looks once more before it says so.
   expect(await take(queue)).toEqual([]);
-  expect(pulls).toBe(8);
+  expect(pulls).toBe(9);
 });
 
 test("a status that ends a pull is an error, never a job; the consumer it told of is made anew", async () => {
@@ -108,12 +98,11 @@ test("a status that ends a pull is an error, never a job; the consumer it told o
 
 test("a consumer that vanished under an idle worker is made anew", async () => {
   const name = fresh();
-  const queue = await open(name, {}, { requestTimeoutMs: 300 });
+  const queue = await open(name);
   await put(queue, "a");
   await settle(queue, await take(queue), ACK);
   await operator.api(`CONSUMER.DELETE.EDDY_JOBS_${name}.eddy_normal`);
   await put(queue, "b");
-  await expect(claim(queue, 4)).rejects.toThrow("does the consumer eddy_normal of");
   expect(ids(await take(queue))).toEqual(["b"]);
 });
 
@@ -158,10 +147,11 @@ async function claimGivenUp(id: string) {
     { requestTimeoutMs: 1_000 },
   );
   expect(await take(queue)).toEqual([]);
+  const before = pulls;
   const waiting = queue.claim({ leaseId: id, max: 4, waitMs: 200 });
   await until("the pull waits", async () => {
     const info = await operator.api<{ num_waiting: number }>(`CONSUMER.INFO.EDDY_JOBS_${name}.eddy_normal`);
-    return info.num_waiting === 1 && pulls === 2;
+    return info.num_waiting === 1 && pulls === before + 1;
   });
   proxy.freeze();
   await operator.publish(`eddy.jobs.${name}`, "late");
@@ -258,7 +248,7 @@ test("ten thousand delayed jobs cost nobody anything until they are due", async 
   await settle(queue, await take(queue), ACK);
   const before = sent;
   for (let round = 0; round < 20; round++) expect(await take(queue, 16)).toEqual([]);
-  expect((sent - before) / 20).toBeLessThan(200);
+  expect((sent - before) / 20).toBeLessThan(400);
   // Nothing of them waits at a consumer.
   const state = await operator.consumer(`EDDY_JOBS_${name}`, "eddy_normal");
   expect([state.num_pending, state.num_ack_pending]).toEqual([0, 0]);
