@@ -15,7 +15,7 @@ import type { Session } from "./session.ts";
 export type PullEnd = "full" | "short" | "retired";
 
 interface Pull {
-  readonly token: string;
+  token: string;
   readonly batch: number;
   readonly take: (message: Msg) => void;
   readonly resolve: (end: PullEnd) => void;
@@ -24,6 +24,12 @@ interface Pull {
   /** Whether whoever asked has been answered; what comes now comes late. */
   over: boolean;
 }
+
+/**
+ * How long after its own end the server's answer to a pull is waited for, in milliseconds, before it is asked again. nats-server 2.9 never
+ * answers a pull, not even with a status, that comes in the very moment in which its consumer was made.
+ */
+const UNANSWERED_MS = 250;
 
 /** How long a given-up pull's messages are waited for, in milliseconds; a connection that is dead is found so earlier. */
 const LATE_MS = 30_000;
@@ -37,6 +43,7 @@ export class Line {
   #pull: Pull | undefined;
   #serial = 0;
   #retiring: Promise<void> | undefined;
+  #unanswered: ReturnType<typeof setTimeout> | undefined;
 
   /** @param stray is given messages that come while no pull is on the way. */
   constructor(session: Session, lane: Lane, name: string, stray: (lane: Lane, message: Msg) => void) {
@@ -53,24 +60,38 @@ export class Line {
   }
 
   /**
-   * Asks for up to `batch` messages. What is there comes at once; when there is nothing, the first is waited for up to `waitMs`.
+   * Asks for up to `batch` messages. What is there comes at once; when there is nothing, the first is waited for up to `waitMs` (a
+   * millisecond at least).
    *
    * @param take is given each message as it comes.
    * @throws {BrokerError} when the connection dies, or the server ends the pull with an error.
    */
   pull(batch: number, waitMs: number, take: (message: Msg) => void): Promise<PullEnd> {
-    this.#serial += 1;
-    const token = this.#serial.toString(36);
     return new Promise<PullEnd>((resolve, reject) => {
-      this.#pull = { token, batch, take, resolve, reject, got: 0, over: false };
-      // `no_wait` ends the pull with what is there; with `expires` it waits for a first message before.
-      const expires = waitMs >= 1 ? `,"expires":${Math.floor(waitMs)}000000` : "";
-      this.session.publish(
-        `$JS.API.CONSUMER.MSG.NEXT.${this.lane.stream}.${this.lane.consumer}`,
-        `{"batch":${batch},"no_wait":true${expires}}`,
-        `${this.#inbox}.${token}`,
-      );
+      this.#pull = { token: "", batch, take, resolve, reject, got: 0, over: false };
+      this.#ask(this.#pull, waitMs, true);
     });
+  }
+
+  #ask(pull: Pull, waitMs: number, again: boolean): void {
+    this.#serial += 1;
+    // Statuses of the pull before are not this one's: they name their own.
+    pull.token = this.#serial.toString(36);
+    // `no_wait` ends the pull with what is there; with `expires` it waits for a first message before. Without, it would wait for ever when all that is there
+    // has run out of the consumer's max_deliver.
+    const expiresMs = Math.max(1, Math.floor(waitMs));
+    this.session.publish(
+      `$JS.API.CONSUMER.MSG.NEXT.${this.lane.stream}.${this.lane.consumer}`,
+      `{"batch":${pull.batch},"no_wait":true,"expires":${expiresMs * 1_000_000}}`,
+      `${this.#inbox}.${pull.token}`,
+    );
+    clearTimeout(this.#unanswered);
+    if (!again) return;
+    this.#unanswered = setTimeout(() => {
+      const forgotten = pull === this.#pull && !pull.over && pull.got === 0 && this.#retiring === undefined;
+      // Once: a server that only stands still would hand out a batch for each.
+      if (forgotten) this.#ask(pull, 0, false);
+    }, expiresMs + UNANSWERED_MS);
   }
 
   /** Ends the pull on the way, and the line with it: the server forgets the pull, and it is answered once all that was sent for it is here. */
@@ -91,6 +112,7 @@ export class Line {
   broke(): void {
     const pull = this.#pull;
     this.#pull = undefined;
+    clearTimeout(this.#unanswered);
     pull?.reject(
       new BrokerError("nats", "claim", `Cannot claim: the connection to ${this.session.origin} was lost`),
     );
@@ -121,6 +143,7 @@ export class Line {
     if (pull === undefined || code === 100 || !message.subject.endsWith(`.${pull.token}`)) return;
     if (code === 404 || code === 408) return this.#end("short");
     this.#pull = undefined;
+    clearTimeout(this.#unanswered);
     pull.reject(
       new BrokerError(
         "nats",
@@ -133,6 +156,7 @@ export class Line {
   #end(end: PullEnd): void {
     const pull = this.#pull;
     this.#pull = undefined;
+    clearTimeout(this.#unanswered);
     pull?.resolve(end);
   }
 }
