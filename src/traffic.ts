@@ -214,9 +214,8 @@ export class Traffic {
     sending: () => void,
   ): Promise<ClaimReply | undefined> {
     const { link, keeper, owner, outbox, memo, events } = this.#options;
-    const renewals = new Set<Promise<void>>();
-    for (const { held } of taken) if (held.lease.renewing !== undefined) renewals.add(held.lease.renewing);
-    if (renewals.size > 0) await Promise.all(renewals);
+    // Another may have begun while one was awaited.
+    for (let under = renewalsOf(taken); under.size > 0; under = renewalsOf(taken)) await Promise.all(under);
     const sent = this.#stillHeld(taken);
     if (this.#closed || (sent.length === 0 && claim === undefined)) return undefined;
     if (claim !== undefined && this.#stopping) {
@@ -273,4 +272,11 @@ export class Traffic {
     const longestMs = this.#stopping ? LONGEST_PAUSE_STOPPING_MS : LONGEST_PAUSE_MS;
     return brokerBackoffMs(Math.max(1, this.#failures), this.#options.platform.random(), longestMs);
   }
+}
+
+/** The renewals under way of the leases that these verdicts are of. */
+function renewalsOf(taken: readonly OutgoingVerdict[]): Set<Promise<void>> {
+  const renewals = new Set<Promise<void>>();
+  for (const { held } of taken) if (held.lease.renewing !== undefined) renewals.add(held.lease.renewing);
+  return renewals;
 }

@@ -69,7 +69,8 @@ export const CORE: readonly Mutant[] = [
     name: "renewal-awaited-before-settling",
     loses: "a renewal under way and the settling of its lease never race",
     file: "src/traffic.ts",
-    search: "if (renewals.size > 0) await Promise.all(renewals);",
+    search:
+      "for (let under = renewalsOf(taken); under.size > 0; under = renewalsOf(taken)) await Promise.all(under);",
     replace: "",
     tests: ["tests/unit/leases.test.ts"],
   },

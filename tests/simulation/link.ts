@@ -76,7 +76,7 @@ export class SimulatedLink implements Broker {
   }
 
   queue(name: string, settings: QueueSettings): BrokerQueue {
-    return new LinkQueue(this, this.options.door.queue(name, settings), this.capabilities);
+    return new LinkQueue(this, this.options.door.queue(name, settings), settings.requestTimeoutMs);
   }
 
   close(): Promise<void> {
@@ -118,7 +118,7 @@ export class SimulatedLink implements Broker {
     what: () => string,
     act: () => T | Promise<T>,
     answered?: (value: T) => void,
-    failed?: () => void,
+    failed?: (error: unknown) => void,
   ): Promise<T> {
     const { machine, watch, base, trace } = this.options;
     if (!machine.alive) return never();
@@ -129,8 +129,9 @@ export class SimulatedLink implements Broker {
     const kind = fault?.kind;
     trace(() => `${machine.label} -> #${nth} ${verb} ${what()}${kind === undefined ? "" : ` [${kind}]`}`);
     if (kind === "throws") {
-      failed?.();
-      throw this.#dice.pick(ERRORS)();
+      const error = this.#dice.pick(ERRORS)();
+      failed?.(error);
+      throw error;
     }
     let there = machine.lagMs() + this.latencyMs();
     let back = this.latencyMs();
@@ -143,7 +144,7 @@ export class SimulatedLink implements Broker {
       const fail = (error: unknown) => {
         machine.arrives(back, () => {
           trace(() => `${machine.label} <- #${nth} ${verb} failed`);
-          failed?.();
+          failed?.(error);
           reject(error);
         });
       };
@@ -221,13 +222,16 @@ class LinkQueue implements BrokerQueue {
   readonly limits: BrokerQueue["limits"];
   readonly #link: SimulatedLink;
   readonly #door: ReturnType<Door["queue"]>;
+  readonly #requestTimeoutMs: number;
   readonly exchange?: NonNullable<BrokerQueue["exchange"]>;
   readonly abandon?: NonNullable<BrokerQueue["abandon"]>;
   readonly watch?: NonNullable<BrokerQueue["watch"]>;
   readonly sizes?: NonNullable<BrokerQueue["sizes"]>;
 
-  constructor(link: SimulatedLink, door: ReturnType<Door["queue"]>, capabilities: ReadonlySet<Capability>) {
+  constructor(link: SimulatedLink, door: ReturnType<Door["queue"]>, requestTimeoutMs: number) {
+    const { capabilities } = link;
     this.#link = link;
+    this.#requestTimeoutMs = requestTimeoutMs;
     this.#door = door;
     this.name = door.name;
     const { maxInFlight } = link.options.plan;
@@ -240,18 +244,25 @@ class LinkQueue implements BrokerQueue {
         if (link.options.machine.alive) {
           if (settle.length > 0) watch?.verdictsSent(this.name, settle);
           if (claim !== undefined) watch?.claimSent(this.name, claim);
+          watch?.renewSent(this.name, renew);
         }
+        const noteRefusal = this.#refusals();
         return link.send(
           "exchange",
           () =>
             `settle ${verdicts(settle)} renew [${renew}] claim ${claim?.leaseId ?? "none"} x${claim?.max ?? 0}`,
           () => door.exchange(holder, request),
           (reply) => {
+            watch?.renewEnded(this.name, renew);
             if (claim !== undefined && reply.claimed !== undefined) {
               watch?.claimAnswered(this.name, claim.leaseId, reply.claimed);
             }
           },
-          () => claim && watch?.claimFailed(this.name, claim.leaseId),
+          (error) => {
+            watch?.renewEnded(this.name, renew);
+            if (claim !== undefined) watch?.claimFailed(this.name, claim.leaseId);
+            noteRefusal(error);
+          },
         );
       };
     }
@@ -292,12 +303,16 @@ class LinkQueue implements BrokerQueue {
   claim(request: ClaimRequest): ReturnType<BrokerQueue["claim"]> {
     const { watch, machine } = this.#link.options;
     if (machine.alive) watch?.claimSent(this.name, request);
+    const noteRefusal = this.#refusals();
     return this.#link.send(
       "claim",
       () => `${request.leaseId} x${request.max}`,
       () => this.#door.claim(machine.label, request, () => machine.alive),
       (reply) => watch?.claimAnswered(this.name, request.leaseId, reply),
-      () => watch?.claimFailed(this.name, request.leaseId),
+      (error) => {
+        watch?.claimFailed(this.name, request.leaseId);
+        noteRefusal(error);
+      },
     );
   }
 
@@ -308,15 +323,35 @@ class LinkQueue implements BrokerQueue {
       "settle",
       () => verdicts(settlements),
       () => this.#door.settle(settlements),
+      undefined,
+      this.#refusals(),
     );
   }
 
   renew(leaseIds: readonly string[]): ReturnType<BrokerQueue["renew"]> {
+    const { watch, machine } = this.#link.options;
+    if (machine.alive) watch?.renewSent(this.name, leaseIds);
+    const noteRefusal = this.#refusals();
     return this.#link.send(
       "renew",
       () => `[${leaseIds}]`,
       () => this.#door.renew(leaseIds),
+      () => watch?.renewEnded(this.name, leaseIds),
+      (error) => {
+        watch?.renewEnded(this.name, leaseIds);
+        noteRefusal(error);
+      },
     );
+  }
+
+  /** What notes a refusal, unless it comes when the request was given up already. */
+  #refusals(): (error: unknown) => void {
+    const { machine, watch } = this.#link.options;
+    const sentAt = machine.now();
+    return (error) => {
+      const late = machine.now() - sentAt > this.#requestTimeoutMs - 2;
+      if (error instanceof BrokerRefusedError && !late) watch?.refused(this.name);
+    };
   }
 
   #watch(onWake: () => void, onEnd: (error: Error) => void): Promise<Watch> {

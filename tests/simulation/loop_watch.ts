@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { ClaimReply, ClaimRequest, Settlement, Verdict } from "../../src/broker.ts";
+import type { ClaimReply, ClaimRequest, Delivery, Settlement, Verdict } from "../../src/broker.ts";
 import type { EddyEvent } from "../../src/events.ts";
 import type { Job } from "../../src/job.ts";
 import type { Machine } from "./machine.ts";
@@ -35,6 +35,9 @@ interface QueueWatch {
   readonly received: Map<string, Received>;
   /** Claims sent and not answered: by lease, until when they may be waited for, on the machine's own clock, and how often they were sent. */
   readonly claims: Map<string, { until: number; sent: number }>;
+  /** Renewals sent and not answered, by lease: until when they may be waited for. */
+  readonly renewals: Map<string, number>;
+  refused: boolean;
   /** Replies that arrived and were not taken yet, by lease. */
   readonly replies: Map<string, ClaimReply>;
   /** Deliveries received that wait. */
@@ -83,6 +86,8 @@ export class LoopWatch {
         model,
         received: new Map(),
         claims: new Map(),
+        renewals: new Map(),
+        refused: false,
         replies: new Map(),
         waiting: 0,
         running: new Set(),
@@ -108,6 +113,7 @@ export class LoopWatch {
     const { machine } = this;
     const now = machine.now();
     const known = queue.claims.get(request.leaseId);
+    if (queue.refused) this.#fail("claimAfterRefusal", `claimed ${request.leaseId} after a refusal`);
     if (this.stopCalled) this.#fail("claimAfterStop", `claimed ${request.leaseId} after its stop`);
     for (const [leaseId, { until }] of queue.claims) {
       if (leaseId !== request.leaseId && until > now) {
@@ -122,6 +128,21 @@ export class LoopWatch {
     this.#checkRoom(queue, request);
     queue.askedBefore = queue.lastAsked;
     queue.lastAsked = request.max;
+  }
+
+  renewSent(queueName: string, leaseIds: readonly string[]): void {
+    const queue = this.#queue(queueName);
+    const until = this.machine.now() + queue.plan.requestTimeoutMs;
+    for (const id of leaseIds) queue.renewals.set(id, until);
+  }
+
+  renewEnded(queueName: string, leaseIds: readonly string[]): void {
+    for (const id of leaseIds) this.#queue(queueName).renewals.delete(id);
+  }
+
+  /** The broker's final error reached the machine. */
+  refused(queueName: string): void {
+    this.#queue(queueName).refused = true;
   }
 
   claimFailed(queueName: string, leaseId: string): void {
@@ -145,6 +166,7 @@ export class LoopWatch {
         continue;
       }
       if (known.lost) this.#fail("verdictAfterLoss", `sent ${what} after it had lost it`);
+      this.#checkLease(queue, delivery, what);
       if (known.verdict !== undefined && known.verdict !== verdict.kind) {
         this.#fail("twoVerdicts", `sent ${what} after ${known.verdict}`);
       }
@@ -271,6 +293,19 @@ export class LoopWatch {
     return known === undefined || known.lost || run === undefined || run.order < known.at;
   }
 
+  /** What the broker still holds for this machine although nothing of it runs. */
+  heldInVain(): string[] {
+    const found: string[] = [];
+    for (const { model, received } of this.#queues.values()) {
+      for (const job of model.heldBy(this.machine.label, this.machine.trueNow())) {
+        const known = received.get(key(job.lease?.id ?? "", job.id));
+        // What it gave up for lost comes back when the broker's clock says so, too.
+        if (known?.lost !== true && known?.run?.running !== true) found.push(job.id);
+      }
+    }
+    return found;
+  }
+
   /** At the world's end: handlers that never came back must have been told. */
   checkRuns(): void {
     for (const queue of this.#queues.values()) {
@@ -292,6 +327,21 @@ export class LoopWatch {
     if (job.suspect && job.attempt === queue.plan.maxAttempts) this.#checkAlone(job, now);
     if (job.attempt > queue.plan.maxAttempts) {
       this.#fail("wrongAttempt", `started job ${job.id} for the ${job.attempt}th time`);
+    }
+  }
+
+  /** A verdict is sent: its lease must hold, and no renewal of it be under way. */
+  #checkLease(queue: QueueWatch, { leaseId, token }: Delivery, what: string): void {
+    const lease = queue.model.leases.get(leaseId);
+    const now = this.machine.trueNow();
+    if (lease?.slots.get(token)?.state === "lost")
+      this.#fail("verdictAfterLoss", `sent ${what}; it was lost`);
+    if (lease !== undefined && !lease.over && lease.deadline <= now) {
+      this.#fail("verdictAfterLoss", `sent ${what} at ${now}; the lease ended at ${lease.deadline}`);
+    }
+    if (this.machine.hasEarlyTimers) return;
+    if ((queue.renewals.get(leaseId) ?? Number.NEGATIVE_INFINITY) > this.machine.now()) {
+      this.#fail("racingRenewal", `sent ${what} while the lease was being renewed`);
     }
   }
 

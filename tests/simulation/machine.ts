@@ -26,6 +26,8 @@ export class Machine implements Platform {
   readonly #base: SimulatedPlatform;
   readonly #clock: ClockPlan;
   readonly #rate: number;
+  /** Requests that handlers made. */
+  fetches = 0;
   #alive = true;
   #ids = 0;
   /** While it computes, its own clock runs ahead of the world's. */
@@ -39,6 +41,11 @@ export class Machine implements Platform {
     this.#base = base;
     this.#clock = clock;
     this.#rate = 1 + clock.driftPpm / 1_000_000;
+  }
+
+  /** Whether its timers may fire before their time: then it may give a request up sooner than anybody outside can tell. */
+  get hasEarlyTimers(): boolean {
+    return this.#clock.early > 0;
   }
 
   get alive(): boolean {
@@ -98,6 +105,7 @@ export class Machine implements Platform {
   }
 
   fetch(_input: string | URL | Request, init?: RequestInit): Promise<Response> {
+    this.fetches += 1;
     return new Promise((resolve, reject) => {
       const { signal } = init ?? {};
       const fail = () => reject(signal?.reason);

@@ -74,12 +74,21 @@ export class RunRecord {
   /** Whether its end is a failed attempt. A handler left behind by its timeout has failed, too. */
   get failed(): boolean {
     const { outcome } = this;
-    return outcome === "threw" || outcome === "retry" || (outcome === undefined && this.#gaveUp());
+    return (
+      (outcome === "threw" && !this.interrupted) ||
+      outcome === "retry" ||
+      (outcome === undefined && this.#gaveUp())
+    );
   }
 
   mayDie(attempt: number, maxAttempts: number): boolean {
     if (this.outcome === "permanent" || this.outcome === "dead") return true;
     return this.failed && attempt >= maxAttempts;
+  }
+
+  /** Whether its handler still runs, or was left behind. */
+  get running(): boolean {
+    return this.#left || this.outcome === undefined;
   }
 
   describe(): string {
