@@ -60,8 +60,7 @@ export class Line {
   }
 
   /**
-   * Asks for up to `batch` messages. What is there comes at once; when there is nothing, the first is waited for up to `waitMs` (a
-   * millisecond at least).
+   * Asks for up to `batch` messages. What is there comes at once; when there is nothing, the first is waited for up to `waitMs`.
    *
    * @param take is given each message as it comes.
    * @throws {BrokerError} when the connection dies, or the server ends the pull with an error.
@@ -77,12 +76,11 @@ export class Line {
     this.#serial += 1;
     // Statuses of the pull before are not this one's: they name their own.
     pull.token = this.#serial.toString(36);
-    // `no_wait` ends the pull with what is there; with `expires` it waits for a first message before. Without, it would wait for ever when all that is there
-    // has run out of the consumer's max_deliver.
-    const expiresMs = Math.max(1, Math.floor(waitMs));
+    // `no_wait` ends the pull with what is there; with `expires` it waits for a first message before.
+    const expires = waitMs >= 1 ? `,"expires":${Math.floor(waitMs)}000000` : "";
     this.session.publish(
       `$JS.API.CONSUMER.MSG.NEXT.${this.lane.stream}.${this.lane.consumer}`,
-      `{"batch":${pull.batch},"no_wait":true,"expires":${expiresMs * 1_000_000}}`,
+      `{"batch":${pull.batch},"no_wait":true${expires}}`,
       `${this.#inbox}.${pull.token}`,
     );
     clearTimeout(this.#unanswered);
@@ -91,7 +89,7 @@ export class Line {
       const forgotten = pull === this.#pull && !pull.over && pull.got === 0 && this.#retiring === undefined;
       // Once: a server that only stands still would hand out a batch for each.
       if (forgotten) this.#ask(pull, 0, false);
-    }, expiresMs + UNANSWERED_MS);
+    }, waitMs + UNANSWERED_MS);
   }
 
   /** Ends the pull on the way, and the line with it: the server forgets the pull, and it is answered once all that was sent for it is here. */
