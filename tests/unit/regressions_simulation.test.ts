@@ -146,6 +146,27 @@ describe("last chances", () => {
   });
 });
 
+test("no verdict is sent while its lease is being renewed, though another renewal began meanwhile", async () => {
+  let renewed = 0;
+  for (let seed = 1; seed <= 40; seed += 1) {
+    const world = new World({ lacks: ["exchange"], roundTripMs: 40, simulated: { seed } });
+    // The first verdict hangs, so two leases come due for renewal one after the other.
+    world.broker.fault = ({ verb, nth }) => (verb === "settle" && nth === 0 ? "hangs" : undefined);
+    await world.add(2);
+    const worker = await world.start(() => {}, { prefetch: 1, leaseMs: 2_000, requestTimeoutMs: 600 });
+    await world.untilEmpty();
+    const renewals = world.broker.of("renew");
+    renewed += renewals.length;
+    for (const { at, settle } of world.broker.of("settle")) {
+      const under = renewals.filter((one) => one.at <= at && (one.answeredAt ?? Infinity) > at);
+      const leases = new Set(under.flatMap((one) => one.renew));
+      expect(settle.filter(({ delivery }) => leases.has(delivery.leaseId))).toEqual([]);
+    }
+    await world.platform.run(worker.stop());
+  }
+  expect(renewed).toBeGreaterThan(20);
+});
+
 test("a claim that was held back by a renewal is not sent after a stop", async () => {
   const world = new World({ roundTripMs: 10 });
   world.broker.fault = ({ verb }) => (verb === "renew" ? { delayMs: 400 } : undefined);
