@@ -136,11 +136,15 @@ describe("how much a claim asks for", () => {
   test("the rule works per free slot, and a short claim counts as what came for each", () => {
     const { options } = defineWorker({ queues: [queue("work").handle(() => {}, { concurrency: 4 })] })
       .queues[0] as WorkerQueue;
-    const asking = new Asking(options, { ...LIMITS, maxBatch: 50 }, {
-      averageMs: 10,
-      prefetch: 1,
-      requestsPerJob: 0,
-    });
+    const asking = new Asking(
+      options,
+      { ...LIMITS, maxBatch: 50 },
+      {
+        averageMs: 10,
+        prefetch: 1,
+        requestsPerJob: 0,
+      },
+    );
     const claim = (slots: number, got: (asked: number) => number): number => {
       const asked = asking.wanted(slots, 0);
       asking.answered(asked, got(asked), slots, 1);
