@@ -5,7 +5,7 @@
  * @module
  */
 import { existsSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "./redis_server.ts";
@@ -90,9 +90,11 @@ export class NatsServer {
     this.#process = undefined;
   }
 
-  /** Makes the process stand still, as a stalled machine would; connections stay open. */
-  freeze(): void {
-    this.#process?.signal("SIGSTOP");
+  /** Makes the process stand still, as a stalled machine would; connections stay open. Resolves when it does. */
+  async freeze(): Promise<void> {
+    const running = this.#process;
+    running?.signal("SIGSTOP");
+    while (running !== undefined && !(await running.standsStill())) await Bun.sleep(1);
   }
 
   thaw(): void {
@@ -166,6 +168,11 @@ class RunningServer {
     }
     reader.releaseLock();
     return new RunningServer(shell, Number(line), directory);
+  }
+
+  async standsStill(): Promise<boolean> {
+    const status = await readFile(`/proc/${this.#pid}/stat`, "utf8").catch(() => "0 (gone) T");
+    return /\) [Tt] /.test(`${status} `);
   }
 
   async log(): Promise<string> {
