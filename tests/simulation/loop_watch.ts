@@ -3,53 +3,16 @@
  *
  * @module
  */
-import type { ClaimReply, ClaimRequest, Delivery, Settlement, Verdict } from "../../src/broker.ts";
+import type { ClaimReply, ClaimRequest, Delivery, Settlement } from "../../src/broker.ts";
 import type { EddyEvent } from "../../src/events.ts";
 import type { Job } from "../../src/job.ts";
+import { checkHeld, checkJust, checkRoom, key, type QueueWatch, type Received } from "./loop_checks.ts";
 import type { Machine } from "./machine.ts";
-import type { JobView, QueueModel } from "./model.ts";
+import type { QueueModel } from "./model.ts";
+import type { JobView } from "./model_views.ts";
 import type { QueuePlan } from "./plan.ts";
 import { type Run, RunRecord } from "./run_record.ts";
 import type { Fail } from "./violation.ts";
-
-/** One delivery as the machine came to know of it. */
-interface Received {
-  readonly order: number;
-  /** When it came: after how many starts and claims' answers. */
-  readonly at: number;
-  readonly attempt: number;
-  run: RunRecord | undefined;
-  /** The handler's end was told, or it needs none. */
-  verdict: Verdict["kind"] | undefined;
-  lost: boolean;
-  /** Its handler is done, or it needs none. */
-  decided: boolean;
-  /** Neither started nor lost nor decided on. */
-  waits: boolean;
-}
-
-/** What is known of one queue on one machine. */
-interface QueueWatch {
-  readonly plan: QueuePlan;
-  readonly model: QueueModel;
-  readonly received: Map<string, Received>;
-  /** Claims sent and not answered: by lease, until when they may be waited for, on the machine's own clock, and how often they were sent. */
-  readonly claims: Map<string, { until: number; sent: number }>;
-  /** Renewals sent and not answered, by lease: until when they may be waited for. */
-  readonly renewals: Map<string, number>;
-  refused: boolean;
-  /** Replies that arrived and were not taken yet, by lease. */
-  readonly replies: Map<string, ClaimReply>;
-  /** Deliveries received that wait. */
-  waiting: number;
-  /** Handlers running, left ones not counted. */
-  running: Set<Run>;
-  lastAsked: number;
-  askedBefore: number;
-  lastGot: number;
-  lastStarted: number;
-  order: number;
-}
 
 export interface LoopWatchOptions {
   readonly machine: Machine;
@@ -60,8 +23,6 @@ export interface LoopWatchOptions {
   /** Whether lost leases and repeats must not happen here. */
   readonly calm: boolean;
 }
-
-const key = (leaseId: string, jobId: string) => `${leaseId} ${jobId}`;
 
 export class LoopWatch {
   readonly machine: Machine;
@@ -125,7 +86,7 @@ export class LoopWatch {
       sent: (known?.sent ?? 0) + 1,
     });
     if (known !== undefined) return;
-    this.#checkRoom(queue, request);
+    checkRoom(queue, request, this.#options.isDrain, this.#fail);
     queue.askedBefore = queue.lastAsked;
     queue.lastAsked = request.max;
   }
@@ -172,7 +133,7 @@ export class LoopWatch {
       }
       this.#waitsNoMore(queue, known);
       known.verdict = verdict.kind;
-      this.#checkJust(queue, known, verdict, what);
+      checkJust(queue, known, verdict, what, this.#fail);
     }
   }
 
@@ -280,7 +241,7 @@ export class LoopWatch {
       });
       queue.waiting += 1;
     }
-    this.#checkHeld(queue);
+    checkHeld(queue, this.#options.maxInFlight, this.#fail);
   }
 
   /**
@@ -353,55 +314,6 @@ export class LoopWatch {
         if (received.get(key(other.lease?.id ?? "", other.id))?.lost === true) continue;
         this.#fail("lastChanceNotAlone", `job ${job.id} started while ${other.id} was held beside it`);
       }
-    }
-  }
-
-  /** Whether a claim may go out: with a slot free, or for the one batch ahead. */
-  #checkRoom(queue: QueueWatch, request: ClaimRequest): void {
-    const { plan, waiting, running, lastAsked, lastGot } = queue;
-    if (running.size < plan.concurrency && waiting === 0) return;
-    const where = `asked for ${request.max} with ${running.size} running and ${waiting} waiting`;
-    if (this.#options.isDrain) return this.#fail("aheadInDrain", where);
-    if (!plan.claimAhead || lastGot < lastAsked) return this.#fail("claimWithoutSlot", where);
-    // One batch ahead at most: what waits is what is left of the last.
-    if (waiting >= Math.max(lastAsked, plan.batchSize)) this.#fail("claimWithoutSlot", where);
-  }
-
-  #checkHeld(queue: QueueWatch): void {
-    const { plan } = queue;
-    const perClaim =
-      plan.prefetch === "auto" ? 16 * plan.concurrency : Math.max(plan.prefetch, plan.concurrency);
-    const bound = 2 * perClaim + plan.concurrency * plan.batchSize;
-    const { maxInFlight } = this.#options;
-    let held = 0;
-    for (const one of queue.received.values())
-      if (!one.lost && !one.decided && one.verdict === undefined) held += 1;
-    if (held > bound || (maxInFlight > 0 && held > maxInFlight)) {
-      this.#fail(
-        "tooManyHeld",
-        `${held} jobs are held; ${Math.min(bound, maxInFlight || bound)} is the most`,
-      );
-    }
-  }
-
-  #checkJust(queue: QueueWatch, known: Received, verdict: Verdict, what: string): void {
-    const { run, attempt } = known;
-    const { maxAttempts } = queue.plan;
-    const why = run === undefined ? "it never started" : run.describe();
-    const unjust = () => this.#fail("unjustVerdict", `sent ${what}; ${why}`);
-    switch (verdict.kind) {
-      case "ack":
-        if (run?.outcome !== "returned") unjust();
-        break;
-      case "release":
-        if (run !== undefined && !run.interrupted) unjust();
-        break;
-      case "retry":
-        if (run === undefined || !run.failed || attempt >= maxAttempts) unjust();
-        break;
-      case "dead":
-        if (run === undefined ? attempt <= maxAttempts : !run.mayDie(attempt, maxAttempts)) unjust();
-        break;
     }
   }
 

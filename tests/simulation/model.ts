@@ -15,43 +15,11 @@ import type {
   SettleResult,
 } from "../../src/broker.ts";
 import { checkLevels, checkOrder } from "./model_order.ts";
+import { checkDelivery, checkNextDue, type JobView, type LeaseView } from "./model_views.ts";
 import type { Fail } from "./violation.ts";
 
 /** An ended lease's id is remembered at least this long; later an adapter may have forgotten it. */
 const REMEMBERED_MS = 60_000;
-
-export interface JobView {
-  readonly id: string;
-  readonly body: NewJob["body"];
-  /** 0 high, 1 normal, 2 low. */
-  readonly level: number;
-  state: "ready" | "delayed" | "held" | "acked" | "dead";
-  /** Attempts charged and not taken back. */
-  charged: number;
-  suspect: boolean;
-  dueAt: number;
-  /** Its place in line: between these two. They differ where the contract leaves it open when a job that came due joined the tail. */
-  earliest: number;
-  latest: number;
-  lease: LeaseView | undefined;
-  /** Why it is a dead letter. */
-  reason: string | undefined;
-}
-
-interface Slot {
-  readonly job: JobView;
-  state: "held" | "done" | "lost";
-}
-
-export interface LeaseView {
-  readonly id: string;
-  /** Which machine claimed it. */
-  readonly holder: string;
-  readonly slots: Map<string, Slot>;
-  deadline: number;
-  over: boolean;
-  endedAt: number;
-}
 
 const LEVELS = ["high", "normal", "low"];
 
@@ -156,7 +124,7 @@ export class QueueModel {
     const forgotten = known?.over === true && now - known.endedAt >= REMEMBERED_MS && deliveries.length > 0;
     if (known !== undefined && !forgotten) this.#claimedAgain(known, deliveries, now);
     else this.#claimedNew(holder, request, deliveries, now);
-    this.#checkNextDue(request, reply, now);
+    checkNextDue(request, reply, now, this.claimable(now) ? now : this.nextChangeAt(), this.#fail);
     this.#changed();
   }
 
@@ -279,7 +247,7 @@ export class QueueModel {
         `claim ${lease.id}, sent again, was answered with ${deliveries.length} jobs; it holds ${held.length}`,
       );
     }
-    for (const one of deliveries) this.#checkDelivery(one, this.jobs.get(one.id), 0);
+    for (const one of deliveries) checkDelivery(one, this.jobs.get(one.id), 0, this.#fail);
     lease.deadline = now + this.#leaseMs;
   }
 
@@ -332,7 +300,7 @@ export class QueueModel {
     if (job.state === "delayed") {
       return this.#fail("wrongAnswer", `job ${job.id} was delivered at ${now}; it is due at ${job.dueAt}`);
     }
-    this.#checkDelivery(one, job, 1);
+    checkDelivery(one, job, 1, this.#fail);
     if (one.leaseId !== lease.id) this.#fail("wrongAnswer", `a delivery of ${lease.id} names ${one.leaseId}`);
     job.charged += 1;
     job.state = "held";
@@ -340,21 +308,6 @@ export class QueueModel {
     if (lease.slots.has(one.token))
       this.#fail("wrongAnswer", `lease ${lease.id} names two jobs ${one.token}`);
     lease.slots.set(one.token, { job, state: "held" });
-  }
-
-  /** @param more how many attempts more than charged it must say. */
-  #checkDelivery(one: Delivery, job: JobView | undefined, more: number): void {
-    if (job === undefined) return;
-    if (one.attempt !== job.charged + more) {
-      this.#fail(
-        "wrongAttempt",
-        `job ${job.id} came as attempt ${one.attempt}; ${job.charged + more} is right`,
-      );
-    }
-    if (one.suspect !== job.suspect) {
-      this.#fail("wrongSuspect", `job ${job.id} came ${one.suspect ? "" : "not "}as a suspect`);
-    }
-    if (one.body !== job.body) this.#fail("bodyChanged", `job ${job.id} has another body`);
   }
 
   #settled({ delivery, verdict }: Settlement, result: SettleResult | undefined, now: number): void {
@@ -458,17 +411,6 @@ export class QueueModel {
       if (job.state !== "delayed" || job.dueAt > now) continue;
       job.latest = this.#place;
       job.state = "ready";
-    }
-  }
-
-  #checkNextDue(request: ClaimRequest, reply: ClaimReply, now: number): void {
-    if (reply.deliveries.length >= request.max || reply.nextDueMs === undefined) return;
-    const nextAt = this.claimable(now) ? now : this.nextChangeAt();
-    if (reply.nextDueMs < 0 || now + reply.nextDueMs > nextAt) {
-      this.#fail(
-        "wrongAnswer",
-        `a claim was told that the next job is due in ${reply.nextDueMs} ms; it is in ${nextAt - now} ms`,
-      );
     }
   }
 }

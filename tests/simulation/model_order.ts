@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { JobView } from "./model.ts";
+import type { JobView } from "./model_views.ts";
 import type { Fail } from "./violation.ts";
 
 /** A level is passed over at most this often in a row: low may wait for normal's turn, too. */
