@@ -128,10 +128,10 @@ export class Link {
 
   /** Between half and all of a growing pause, so that a fleet that lost its server does not come back in step. */
   async #pause(): Promise<void> {
-    const { random, reconnectMaxMs } = this.#options;
+    const { random, reconnectMaxMs, now } = this.#options;
     const ceiling = Math.min(reconnectMaxMs, FIRST_PAUSE_MS * 2 ** Math.min(this.#failures - 1, 20));
-    const until = performance.now() + ceiling * (0.5 + random() / 2);
-    while (!this.#isClosed && performance.now() < until) await this.#change(until - performance.now());
+    const until = now() + ceiling * (0.5 + random() / 2);
+    while (!this.#isClosed && now() < until) await this.#change(until - now());
   }
 
   async #dial(): Promise<Session | undefined> {
