@@ -12,7 +12,7 @@ import { SqliteBroker, type SqlSource } from "../../adapters/sqlite/mod.ts";
 import type { EngineUnderTest, Harness } from "../support/conformance.ts";
 
 /** How many cases run for an adapter, on every runtime. */
-export const EXPECTED = { memory: 161, sqlite: 161, redis: 161 } as const;
+export const EXPECTED = { memory: 161, sqlite: 161, redis: 161, nats: 135 } as const;
 
 /** The memory broker on a clock that the suite moves. */
 export const memoryHarness: Harness = {
@@ -61,6 +61,23 @@ export function redisHarness(start: () => Promise<EngineUnderTest>): Harness {
     name: "redis",
     lacks: { waits: "a request over HTTP is answered at once" },
     shortMs: 10_000,
+    start,
+  };
+}
+
+/** The NATS broker on a real nats-server. */
+export function natsHarness(start: () => Promise<EngineUnderTest>): Harness {
+  return {
+    name: "nats",
+    lacks: {
+      exchange: "JetStream has no request that settles and hands out at once",
+      wake: "its claims wait",
+      memo: "a memo travels with exchanges",
+      fenced: "JetStream knows deliveries, not leases, and takes any ack of them",
+      atomic: "JetStream takes messages in one by one",
+      simulatedTime: "a real server's clock cannot be moved",
+    },
+    shortMs: 700,
     start,
   };
 }

@@ -4,10 +4,17 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cases } from "../../conformance/cases.ts";
-import { EXPECTED, memoryHarness, redisHarness, sqliteHarness } from "../../conformance/harnesses.ts";
+import {
+  EXPECTED,
+  memoryHarness,
+  natsHarness,
+  redisHarness,
+  sqliteHarness,
+} from "../../conformance/harnesses.ts";
 import { PLATFORM_EXPECTED, platformCases } from "../../conformance/platform_cases.ts";
 import { applies, type Harness } from "../../support/conformance.ts";
 import { type RedisOverHttp, startRedisOverHttp } from "../../support/gateway.ts";
+import { type NatsServer, startNats } from "../../support/nats_server.ts";
 import { startPlatformServer } from "../../support/platform_server.ts";
 import { passRedisTime } from "../../support/redis_clock.ts";
 import { DenoTests } from "./process.ts";
@@ -25,15 +32,18 @@ const CELLS: readonly { readonly harness: Harness; readonly expected: number }[]
     expected: EXPECTED.sqlite,
   },
   { harness: redisHarness(never), expected: EXPECTED.redis },
+  { harness: natsHarness(never), expected: EXPECTED.nats },
 ];
 
 let redis: RedisOverHttp;
+let nats: NatsServer;
 let clock: Bun.Server<undefined>;
 let platformServer: ReturnType<typeof startPlatformServer>;
 let tests: DenoTests;
 
 beforeAll(async () => {
   redis = await startRedisOverHttp();
+  nats = await startNats();
   platformServer = startPlatformServer();
   clock = Bun.serve({
     hostname: "127.0.0.1",
@@ -45,6 +55,7 @@ beforeAll(async () => {
   });
   tests = new DenoTests({
     EDDY_TEST_ORIGIN: platformServer.origin,
+    EDDY_TEST_NATS: nats.url,
     EDDY_TEST_REDIS: JSON.stringify({
       url: redis.gateway.url,
       token: redis.gateway.token,
@@ -56,6 +67,7 @@ afterAll(async () => {
   await tests.stop();
   await clock.stop(true);
   await platformServer.stop();
+  await nats.stop();
   await redis.stop();
 });
 
