@@ -1,0 +1,204 @@
+/** The pure parts of the NATS adapter. */
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { ReadyJobs } from "../../adapters/memory/levels.ts";
+import { msOf, parseAckSubject } from "../../adapters/nats/ack_subject.ts";
+import { ServerClock } from "../../adapters/nats/clock.ts";
+import { EncodedHeaders, errorHeader, H, ownHeaders, readEnvelope } from "../../adapters/nats/envelope.ts";
+import { Fairness, type PerLevel } from "../../adapters/nats/fairness.ts";
+import { LaterIndex } from "../../adapters/nats/later.ts";
+import { laterTail, namesOf, parseLater } from "../../adapters/nats/names.ts";
+import { MAX_ERROR_LENGTH } from "../../src/broker.ts";
+
+const text = (list: Parameters<typeof ownHeaders>[0]) =>
+  new TextDecoder().decode(new EncodedHeaders(ownHeaders(list)).encode());
+
+describe("headers", () => {
+  const name = fc.stringMatching(/^[a-z0-9][a-z0-9_-]{0,20}$/);
+  const value = fc.stringMatching(/^[\t\x20-\x7e]{0,40}$/);
+
+  test("of a job come back as they were, whatever they are", () => {
+    fc.assert(
+      fc.property(fc.dictionary(name, value), (headers) => {
+        expect({ ...readEnvelope(text(headers)).headers }).toEqual({ ...headers });
+      }),
+    );
+  });
+
+  test("of ours are told apart from a job's of nearly the same name", () => {
+    const headers = { "eddy-id": "mine", "nats-msg-id": "too", constructor: "c" };
+    const envelope = readEnvelope(text(headers));
+    expect({ ...envelope.headers }).toEqual(headers);
+    expect(envelope.id).toBeUndefined();
+  });
+
+  test("an error comes back as it was, cut, on one line of ASCII", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary", maxLength: 60 }), (error) => {
+        const header = errorHeader(error);
+        expect(header).toMatch(/^[\x20-\x7e]*$/);
+        const encoded = new TextDecoder().decode(new EncodedHeaders([[H.error, header]]).encode());
+        expect(readEnvelope(encoded).error).toBe(error.toWellFormed());
+      }),
+    );
+    expect(JSON.parse(errorHeader("x".repeat(5000)))).toHaveLength(MAX_ERROR_LENGTH);
+  });
+
+  test("that are no headers of ours, or broken, harm nothing", () => {
+    fc.assert(
+      fc.property(fc.string({ maxLength: 200 }), (rubbish) => {
+        readEnvelope(rubbish);
+        readEnvelope(`NATS/1.0\r\n${rubbish}\r\n\r\n`);
+      }),
+    );
+    const broken = `NATS/1.0\r\nEddy-Attempts: -1\r\nEddy-Headers: {"a\r\nEddy-Error: [1]\r\nEddy-Id: a b\r\nNats-Msg-Id: id:ok\r\n\r\n`;
+    expect(readEnvelope(broken)).toMatchObject({
+      id: "ok",
+      attemptsBefore: 0,
+      error: undefined,
+      headers: {},
+    });
+  });
+});
+
+describe("the reply subject", () => {
+  test("of the older and the newer form", () => {
+    const info = { stream: "S", delivered: 3, streamSequence: 17, storedNs: "1796006971833221849" };
+    expect(parseAckSubject("$JS.ACK.S.c.3.17.21.1796006971833221849.4")).toEqual(info);
+    expect(parseAckSubject("$JS.ACK._.hash.S.c.3.17.21.1796006971833221849.4")).toEqual(info);
+    expect(parseAckSubject("$JS.ACK.domain.hash.S.c.3.17.21.1796006971833221849.4.token")).toEqual(info);
+    expect(msOf(info.storedNs)).toBe(1_796_006_971_833);
+  });
+
+  test("anything else is none", () => {
+    for (const reply of ["", "_INBOX.x", "$JS.ACK.S", "$JS.ACK.S.c.0.1.1.1.0", "$JS.ACK.S.c.x.1.1.1.0"]) {
+      expect(parseAckSubject(reply)).toBeUndefined();
+    }
+  });
+});
+
+describe("names", () => {
+  test("of queues that look alike never meet", () => {
+    const queues = ["q", "q_q", "DEAD_q", "JOBS_q", "q-b", "Q"];
+    const all = queues.flatMap((queue) => {
+      const names = namesOf("EDDY", queue);
+      return [names.jobs, names.dead, names.exhausted];
+    });
+    expect(new Set(all).size).toBe(all.length);
+  });
+
+  test("a delayed job's subject holds when it is due and its level", () => {
+    for (const level of [0, 1, 2] as const) {
+      const subject = `eddy.jobs.q${laterTail(1_796_006_971_833, level, "a1")}`;
+      expect(parseLater(subject)).toEqual({ dueAt: 1_796_006_971_833, level });
+    }
+    for (const other of ["eddy.jobs.q", "eddy.jobs.q.high", "eddy.jobs.q.later.x.high.a"]) {
+      expect(parseLater(other)).toBeUndefined();
+    }
+  });
+});
+
+test("what is due comes earliest first, each once", () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat({ max: 50 })), fc.nat({ max: 50 }), (times, at) => {
+      const index = new LaterIndex();
+      const base = 1_796_006_971_000;
+      times.forEach((time, i) => {
+        index.add(`q${laterTail(base + time, 1, `u${i}`)}`);
+      });
+      const taken: number[] = [];
+      for (;;) {
+        const due = index.due(base + at, 3);
+        if (due.length === 0) break;
+        for (const subject of due) {
+          taken.push((parseLater(subject)?.dueAt ?? 0) - base);
+          index.remove(subject);
+        }
+      }
+      expect(taken).toEqual(times.filter((time) => time <= at).sort((a, b) => a - b));
+      expect(index.size).toBe(times.length - taken.length);
+      const later = times.filter((time) => time > at);
+      expect(index.nextDueAt).toBe(later.length === 0 ? Number.POSITIVE_INFINITY : base + Math.min(...later));
+    }),
+  );
+});
+
+test("the server's clock is never thought later than it is where that makes a job early, nor earlier where that makes it late", () => {
+  fc.assert(
+    fc.property(
+      fc.double({ min: 0, max: 1e6, noNaN: true }),
+      fc.double({ min: 0, max: 500, noNaN: true }),
+      fc.double({ min: 0, max: 500, noNaN: true }),
+      fc.integer({ min: -1e9, max: 1e12 }),
+      fc.nat({ max: 60_000 }),
+      (sentAt, there, back, difference, later) => {
+        const clock = new ServerClock();
+        const stored = sentAt + there;
+        clock.read(sentAt, stored + back, Math.floor(stored + difference));
+        const now = stored + back + later;
+        expect(clock.earliest(now)).toBeLessThanOrEqual(now + difference);
+        expect(clock.latest(now)).toBeGreaterThanOrEqual(now + difference);
+        expect(clock.latest(now) - clock.earliest(now)).toBeLessThanOrEqual(there + back + 4);
+      },
+    ),
+  );
+});
+
+test("levels that have enough share claims of any size as the memory broker shares them", () => {
+  fc.assert(
+    fc.property(
+      fc.tuple(fc.boolean(), fc.boolean(), fc.boolean()),
+      fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 }),
+      (has, claims) => {
+        const fairness = new Fairness();
+        const model = new ReadyJobs<{ level: 0 | 1 | 2; position: number }>();
+        for (const level of [0, 1, 2] as const) {
+          for (let n = 0; has[level] && n < 800; n++) model.append({ level, position: n });
+        }
+        for (const max of claims) {
+          const expected: PerLevel<number> = [0, 0, 0];
+          for (const job of model.take(max)) expected[job.level] += 1;
+          const quota = fairness.allot(max, has);
+          expect(quota).toEqual(expected);
+          fairness.gave(quota, has);
+        }
+      },
+    ),
+  );
+});
+
+test("a level that runs dry leaves its share to the others, and nobody starves", () => {
+  const stock = fc.tuple(fc.nat({ max: 60 }), fc.nat({ max: 60 }), fc.nat({ max: 60 }));
+  fc.assert(
+    fc.property(stock, fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 20 }), (added, claims) => {
+      const fairness = new Fairness();
+      const there: PerLevel<number> = [...added];
+      let given = 0;
+      let low = 0;
+      for (const max of claims) {
+        const before = there[0] + there[1] + there[2];
+        const short: PerLevel<boolean> = [false, false, false];
+        const gave: PerLevel<number> = [0, 0, 0];
+        // As a claim does it: it learns only by asking that a level is dry.
+        const has = () => there.map((_, level) => added[level] !== 0 && !short[level]) as PerLevel<boolean>;
+        let left = max;
+        for (let quota = fairness.allot(left, has()); left > 0; quota = fairness.allot(left, has())) {
+          if (quota[0] + quota[1] + quota[2] === 0) break;
+          for (const level of [0, 1, 2] as const) {
+            const got = Math.min(quota[level], there[level]);
+            there[level] -= got;
+            gave[level] += got;
+            left -= got;
+            if (got < quota[level]) short[level] = true;
+          }
+        }
+        fairness.gave(gave, has());
+        expect(max - left).toBe(Math.min(max, before));
+        given += max - left;
+        low += gave[2];
+        // Passed over by eight at most, where normal's turn came first.
+        if (there[2] > 0) expect(low).toBeGreaterThanOrEqual(Math.floor(given / 9));
+      }
+    }),
+  );
+});
