@@ -149,6 +149,7 @@ for (const engine of ENGINES) {
       });
       const definition = queue<VictimBody>("kills");
       await withBroker(engine, async (broker) => {
+        const asked = await opened(broker, "kills");
         const accepted = await new Producer({ broker, platform }).enqueueMany(
           definition,
           Array.from({ length: JOBS }, () => ({ body: {} })),
@@ -172,7 +173,7 @@ for (const engine of ENGINES) {
           for (const id of ids(lines, "start")) if (!settled.has(id)) mayRepeat.add(id);
         }
         victims.start();
-        await untilEmpty(await opened(broker, "kills"));
+        await untilEmpty(asked);
         expect(await victims.kill("SIGTERM")).toBe(0);
         const lines = readLedger(victims.ledger);
         expect(new Set(ids(lines, "end"))).toEqual(all);
@@ -180,7 +181,7 @@ for (const engine of ENGINES) {
         for (const id of ids(lines, "start")) starts.set(id, (starts.get(id) ?? 0) + 1);
         const repeated = [...starts].filter(([, count]) => count > 1).map(([id]) => id);
         expect(repeated.filter((id) => !mayRepeat.has(id))).toEqual([]);
-        expect(await (await opened(broker, "kills")).sizes?.()).toEqual({
+        expect(await asked.sizes?.()).toEqual({
           ready: 0,
           delayed: 0,
           held: 0,
@@ -203,6 +204,7 @@ for (const engine of ENGINES) {
       });
       const definition = queue<VictimBody>("poison");
       await withBroker(engine, async (broker) => {
+        const asked = await opened(broker, "poison");
         const producer = new Producer({ broker, platform });
         const neighbours = new Set<string>();
         const add = async (body: VictimBody, count: number) =>
@@ -218,7 +220,7 @@ for (const engine of ENGINES) {
         let kills = 0;
         for (;;) {
           const victim = victims.start();
-          const done = opened(broker, "poison").then((asked) => untilEmpty(asked));
+          const done = untilEmpty(asked);
           // Whichever comes first: the poison's next kill, or the end.
           const ended = await Promise.race([
             done.then(() => "done" as const),
@@ -236,7 +238,7 @@ for (const engine of ENGINES) {
           lines.filter((line) => line.word === "start" && line.id === poison).map((line) => line.attempt),
         ).toEqual([1, 2, 3]);
         expect(new Set(ids(lines, "end"))).toEqual(neighbours);
-        const dead = await (await opened(broker, "poison")).peek?.("dead", 100);
+        const dead = await asked.peek?.("dead", 100);
         expect(dead?.map(({ id }) => id)).toEqual([poison as string]);
         expect(dead?.[0]?.error).toContain(`attempt ${MAX_ATTEMPTS} of ${MAX_ATTEMPTS}`);
       });
