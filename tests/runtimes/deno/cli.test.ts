@@ -4,6 +4,8 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { holdingServer } from "../../cli/holding_server.ts";
 import { type Ended, RunningCommand } from "../../cli/process.ts";
+import { startRedisOverHttp } from "../../support/gateway.ts";
+import { startNats } from "../../support/nats_server.ts";
 import { DENO, ROOT } from "./process.ts";
 
 // Each test starts processes.
@@ -131,6 +133,43 @@ describe("a queue's life", () => {
       held: 0,
       dead: 0,
     });
+  });
+});
+
+describe("brokers that are servers", () => {
+  async function life(broker: string, env: Readonly<Record<string, string>>): Promise<void> {
+    const flags = ["--broker", broker];
+    const input = '{"to":"ada@example.com","subject":"x"}\n'.repeat(30);
+    const enqueued = await run(["enqueue", "emails", ...flags], { input, env });
+    expect([enqueued.code, enqueued.err]).toEqual([0, ""]);
+    const stats = await run(["stats", "emails", "--json", ...flags], { env });
+    expect(JSON.parse(stats.out)).toMatchObject([{ ready: 30, held: 0, dead: 0 }]);
+    const drained = await run(["drain", "--json", ...flags], { env });
+    expect(JSON.parse(drained.out)).toMatchObject({ jobs: 30, acked: 30, stopped: "empty", left: 0 });
+    await using worker = task(["worker", ...flags], { env });
+    await worker.outputs(/ INFO {2}Ready/);
+    await run(["enqueue", "emails", '{"to":"late@example.com","subject":"x"}', ...flags], { env });
+    await worker.outputs(/E-mail sent/);
+    worker.signal("SIGTERM");
+    expect((await worker.exited()).code).toBe(0);
+  }
+
+  test("Redis over HTTP", async () => {
+    const redis = await startRedisOverHttp();
+    try {
+      await life(redis.gateway.url, { EDDY_BROKER_TOKEN: redis.gateway.token });
+    } finally {
+      await redis.stop();
+    }
+  });
+
+  test("NATS over WebSocket, with a login", async () => {
+    const nats = await startNats({ config: 'authorization { user: "ada", password: "s3cret" }' });
+    try {
+      await life(nats.url, { EDDY_NATS_USER: "ada", EDDY_NATS_PASSWORD: "s3cret" });
+    } finally {
+      await nats.stop();
+    }
   });
 });
 
