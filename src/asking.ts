@@ -71,11 +71,13 @@ export class Asking {
     const perSlot = Math.ceil(got / slots);
     if (this.#lastFull) this.#rule.claimed(1, 1);
     else this.#rule.claimed(perSlot + 1, perSlot);
-    if (tookMs === undefined) return;
+    if (tookMs !== undefined) this.tookRoundTrip(tookMs);
+  }
+
+  /** A request that the engine answered at once took so many milliseconds. */
+  tookRoundTrip(ms: number): void {
     this.#roundTripMs =
-      this.#roundTripMs === undefined
-        ? tookMs
-        : this.#roundTripMs + ROUND_TRIP_WEIGHT * (tookMs - this.#roundTripMs);
+      this.#roundTripMs === undefined ? ms : this.#roundTripMs + ROUND_TRIP_WEIGHT * (ms - this.#roundTripMs);
   }
 
   /** In how many milliseconds the next claim should go out although no slot is free; `undefined` for not before one is. */

@@ -129,6 +129,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       events: {
         received: (claim, reply, sentAt) => this.#received(claim, reply, sentAt),
         settled: (taken, results) => this.#settled(taken, results),
+        roundTrip: (ms) => this.asking.tookRoundTrip(ms),
         renewed: (leaseIds, results) => this.#reports.renewed(leaseIds, results),
         lost: (entry) => this.#lose(entry.held),
         failed: (verb, error, retryInMs) => this.#reports.brokerError(verb, error, retryInMs),

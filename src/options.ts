@@ -41,7 +41,7 @@ export interface HandlerOptions {
   readonly settleWithinMs?: number;
   /** The first and the longest gap between looks at an empty queue, in milliseconds, where the broker does not wake. Default 50 and 5,000. */
   readonly pollMs?: { readonly min?: number; readonly max?: number };
-  /** The longest gap between looks at an empty queue, in milliseconds, where the broker wakes: a safety net. Default 30,000. */
+  /** The longest gap between looks at an empty queue, in milliseconds, where the broker wakes: a safety net. Default 40,000. */
   readonly safetyPollMs?: number;
   /** Whether the next claim may be sent before the last one's jobs are done, to hide the link's latency. Default true. */
   readonly claimAhead?: boolean;
@@ -203,7 +203,7 @@ export function resolveOptions(handler: QueueHandler): ResolvedOptions {
     settleWithinMs,
     pollMinMs,
     pollMaxMs,
-    safetyPollMs: whole(queue, "safetyPollMs", options.safetyPollMs ?? 30_000, 1, LONGEST_TIMER_MS),
+    safetyPollMs: whole(queue, "safetyPollMs", options.safetyPollMs ?? 40_000, 1, LONGEST_TIMER_MS),
     claimAhead: claimAhead && !careful,
     batchSize,
     settings: Object.freeze({ leaseMs, requestTimeoutMs, dedupeWindowMs: handler.queue.dedupeWindowMs }),

@@ -30,6 +30,8 @@ export interface PendingClaim {
 export interface TrafficEvents {
   received(claim: PendingClaim, reply: ClaimReply, sentAt: number): void;
   settled(taken: readonly OutgoingVerdict[], results: readonly SettleResult[]): void;
+  /** How long a request took that only settled, in milliseconds. */
+  roundTrip(ms: number): void;
   renewed(leaseIds: readonly string[], results: readonly ("held" | "lost")[]): void;
   /** A verdict that can count no more: its lease is over. */
   lost(entry: OutgoingVerdict): void;
@@ -136,11 +138,18 @@ export class Traffic {
   /** Sends the waiting verdicts by a request of their own. */
   settle(): void {
     this.#settling = true;
-    this.#exchange(this.#options.outbox.take(), undefined, () => {}).then(
+    const { platform, link, events } = this.#options;
+    let sentAt: number | undefined;
+    this.#exchange(this.#options.outbox.take(), undefined, () => {
+      sentAt = platform.now();
+    }).then(
       () => {
         this.#settling = false;
         this.#failures = 0;
-        if (!this.#closed) this.#options.events.wake();
+        if (this.#closed) return;
+        // Where claims wait for work, they say nothing of the link; this does.
+        if (!link.exchanges && sentAt !== undefined) events.roundTrip(platform.now() - sentAt);
+        events.wake();
       },
       (error: unknown) => {
         this.#settling = false;

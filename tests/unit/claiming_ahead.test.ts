@@ -6,8 +6,8 @@ noStrayRejections();
 
 describe("claiming ahead", () => {
   /** The share of the time from the first start to the last end in which a handler ran. */
-  async function busyShare(options: { claimAhead: boolean; jobs: number }): Promise<number> {
-    const world = new World({ roundTripMs: 10 });
+  async function busyShare(options: { claimAhead: boolean; jobs: number; waits?: boolean }): Promise<number> {
+    const world = new World({ roundTripMs: 10, waits: options.waits ?? false });
     await world.add(options.jobs);
     const spans: [number, number][] = [];
     const worker = await world.start(
@@ -30,6 +30,11 @@ describe("claiming ahead", () => {
   test("a link of 10 ms does not set the pace of jobs of 10 ms", async () => {
     expect(await busyShare({ claimAhead: true, jobs: 1_000 })).toBeGreaterThanOrEqual(0.97);
     expect(await busyShare({ claimAhead: false, jobs: 1_000 })).toBeLessThan(0.96);
+  });
+
+  test("nor where claims wait for work, and so tell nothing of the link", async () => {
+    expect(await busyShare({ claimAhead: true, jobs: 1_000, waits: true })).toBeGreaterThanOrEqual(0.97);
+    expect(await busyShare({ claimAhead: false, jobs: 1_000, waits: true })).toBeLessThan(0.96);
   });
 
   test("never after a short claim", async () => {

@@ -40,7 +40,7 @@ describe("the defaults", () => {
       settleWithinMs: 250,
       pollMinMs: 50,
       pollMaxMs: 5_000,
-      safetyPollMs: 30_000,
+      safetyPollMs: 40_000,
       claimAhead: true,
       batchSize: 1,
       settings: { leaseMs: 30_000, requestTimeoutMs: 5_000, dedupeWindowMs: 600_000 },
