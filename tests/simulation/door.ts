@@ -3,9 +3,9 @@
  *
  * @module
  */
-import type { MemoryBroker } from "../../adapters/memory.ts";
 import type { SimulatedPlatform } from "../../runtimes/simulated.ts";
 import type {
+  Broker,
   BrokerQueue,
   Capability,
   ClaimReply,
@@ -23,14 +23,14 @@ import type { QueueModel } from "./model.ts";
 export type Tamper = (queue: BrokerQueue) => BrokerQueue;
 
 export class Door {
-  readonly #engine: MemoryBroker;
+  readonly #engine: Broker;
   readonly #base: SimulatedPlatform;
   readonly #models: ReadonlyMap<string, QueueModel>;
   readonly #tamper: Tamper;
   readonly capabilities: ReadonlySet<Capability>;
 
   constructor(
-    engine: MemoryBroker,
+    engine: Broker,
     base: SimulatedPlatform,
     models: ReadonlyMap<string, QueueModel>,
     tamper: Tamper = (queue) => queue,

@@ -200,12 +200,12 @@ export class WorkerMember implements Member {
   #checkStartBound(life: Life): void {
     const { base, plan } = this.#world;
     const timeouts = this.plan.queues.map((index) => (plan.queues[index] as QueuePlan).requestTimeoutMs);
-    const bound = 6 * Math.max(...timeouts) * 1.02 + ROUNDING_MS;
+    const bound = Math.ceil(6 * Math.max(...timeouts) * 1.02) + ROUNDING_MS;
     base.setTimer(bound, () => {
       const { machine, bornAt } = life;
       if (!machine.alive || life.running !== undefined || this.#life !== life) return;
       if (machine.pausedBetween(bornAt, base.now()) > 0) return;
-      this.#world.fail("startUnbounded", `${machine.label} has not started after ${bound.toFixed(0)} ms`);
+      this.#world.fail("startUnbounded", `${machine.label} has not started after ${bound} ms`);
     });
   }
 
@@ -252,10 +252,10 @@ export class WorkerMember implements Member {
     const stopped = running.stop();
     if (twice) running.stop().catch(() => {});
     const { graceMs, abortWaitMs, settleWaitMs } = this.plan;
-    const bound = (graceMs + abortWaitMs + settleWaitMs + CLOSE_MS) * 1.02 + ROUNDING_MS;
+    const bound = Math.ceil((graceMs + abortWaitMs + settleWaitMs + CLOSE_MS) * 1.02) + ROUNDING_MS;
     base.setTimer(machine.lagMs() + bound, () => {
       if (!machine.alive || watch.ended || machine.pausedBetween(from, base.now()) > 0) return;
-      fail("stopUnbounded", `${machine.label} has not stopped after ${bound.toFixed(0)} ms`);
+      fail("stopUnbounded", `${machine.label} has not stopped after ${bound} ms`);
     });
     await stopped;
     trace(() => `${machine.label} has stopped`);
@@ -317,10 +317,10 @@ export class DrainMember implements Member {
       });
     }
     const from = machine.trueNow();
-    const bound = maxMs * 1.02 + ROUNDING_MS;
+    const bound = Math.ceil(maxMs * 1.02) + ROUNDING_MS;
     base.setTimer(bound, () => {
       if (!machine.alive || watch.ended || machine.pausedBetween(from, base.now()) > 0) return;
-      fail("overBudget", `${machine.label} has not ended after ${bound.toFixed(0)} ms`);
+      fail("overBudget", `${machine.label} has not ended after ${bound} ms`);
     });
     const over = (report: DrainReport | undefined) => {
       watch.ended = true;

@@ -6,6 +6,7 @@
  */
 import { MemoryBroker } from "../../adapters/memory.ts";
 import { SimulatedPlatform } from "../../runtimes/simulated.ts";
+import type { Broker } from "../../src/broker.ts";
 import type { Job } from "../../src/job.ts";
 import { Door, type Tamper } from "./door.ts";
 import type { HandlerWorld, SimBody } from "./handlers.ts";
@@ -29,6 +30,8 @@ export interface PlayOptions {
   /** Hears what happens, line by line. */
   readonly trace?: ((line: string) => void) | undefined;
   readonly tamper?: Tamper | undefined;
+  /** The engine, on this clock. By default the memory broker. */
+  readonly engine?: ((base: SimulatedPlatform) => Broker) | undefined;
 }
 
 /** What came of a world. */
@@ -75,7 +78,8 @@ export class World implements HandlerWorld {
         new QueueModel(queue.name, queue.leaseMs, DEDUPE_WINDOW_MS, this.fail, () => {}),
       );
     }
-    const engine = new MemoryBroker({ now: () => base.now(), wallNow: () => base.wallNow() });
+    const engine =
+      options.engine?.(base) ?? new MemoryBroker({ now: () => base.now(), wallNow: () => base.wallNow() });
     this.door = new Door(engine, base, this.models, options.tamper);
     this.calm = base.sleep(plan.calmMs);
     this.members = [
@@ -150,20 +154,19 @@ export class World implements HandlerWorld {
   async #tend(tending: TendingPlan): Promise<void> {
     await this.base.sleep(tending.atMs);
     this.trace(() => `somebody does ${JSON.stringify(tending)}`);
-    const queue = this.doorQueue(this.plan.queues[tending.queue] as QueuePlan);
+    const queue = await this.doorQueue(this.plan.queues[tending.queue] as QueuePlan);
     if (tending.kind === "redrive") return queue.redrive();
     await queue.setPaused(true);
     await this.base.sleep(tending.forMs);
     await queue.setPaused(false);
   }
 
-  /** The engine's queue, past every link. */
-  doorQueue({ name, leaseMs }: QueuePlan): ReturnType<Door["queue"]> {
-    return this.door.queue(name, {
-      leaseMs,
-      requestTimeoutMs: 1_000,
-      dedupeWindowMs: DEDUPE_WINDOW_MS,
-    });
+  /** The engine's queue, open, past every link. */
+  async doorQueue({ name, leaseMs }: QueuePlan): Promise<ReturnType<Door["queue"]>> {
+    const settings = { leaseMs, requestTimeoutMs: 1_000, dedupeWindowMs: DEDUPE_WINDOW_MS };
+    const queue = this.door.queue(name, settings);
+    await queue.open();
+    return queue;
   }
 
   /** Jobs in the broker that are neither acked nor dead. */
@@ -268,7 +271,7 @@ export class World implements HandlerWorld {
     for (const member of this.members) for (const watch of member.watches) watch.checkRuns();
     for (const queue of this.plan.queues) {
       const model = this.models.get(queue.name) as QueueModel;
-      const { ready, delayed, held, dead } = await this.doorQueue(queue).sizes();
+      const { ready, delayed, held, dead } = await (await this.doorQueue(queue)).sizes();
       if (held > 0) this.fail("heldAtEnd", `${held} jobs of ${queue.name} are held`);
       if (ready + delayed > 0) this.fail("lostJob", `${ready + delayed} jobs of ${queue.name} are left`);
       if (dead !== model.count("dead"))
