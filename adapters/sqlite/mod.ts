@@ -44,6 +44,7 @@
  *
  * `level` and `headers` may be given too. To delay it, give `state` as `'delayed'` and `due_at` in Unix milliseconds. An
  * `id` is 1 to 200 printable ASCII characters without space and `|`. Workers see the job within some milliseconds.
+ * A body with a NUL in it belongs into a BLOB: some drivers (Deno's) end a text there.
  *
  * @module
  */

@@ -14,6 +14,9 @@ import {
 /**
  * Listens. Needs `--allow-net` for the address.
  *
+ * With `"unstable": ["no-legacy-abort"]` in deno.json a request's signal tells that the caller hung up, as the drain route needs; without
+ * it Deno also aborts it after each answer, which does no harm, and says so once on standard error.
+ *
  * @throws {RangeError} when the address cannot be had.
  */
 export function serveHttp(address: Address, fetch: FetchHandler): HttpServer {
