@@ -50,4 +50,15 @@ const simulated = [...CORE, ...ADAPTERS]
     (one): Mutant => ({ ...one, name: `${one.name}-in-worlds`, tests: ["tests/simulation/worlds.test.ts"] }),
   );
 
-export const MUTANTS: readonly Mutant[] = [...CORE, ...ADAPTERS, ...HTTP, ...simulated];
+/** And those of SQLite, by the same worlds on its engine. */
+const SEEN_IN_WORLDS_ON_SQLITE: ReadonlySet<string> = new Set([
+  "sqlite-fence",
+  "sqlite-finished-leases",
+  "sqlite-release-uncharged",
+]);
+
+const simulatedOnSqlite = ADAPTERS.filter(({ name }) => SEEN_IN_WORLDS_ON_SQLITE.has(name)).map(
+  (one): Mutant => ({ ...one, name: `${one.name}-in-worlds`, tests: ["tests/simulation/sqlite.test.ts"] }),
+);
+
+export const MUTANTS: readonly Mutant[] = [...CORE, ...ADAPTERS, ...HTTP, ...simulated, ...simulatedOnSqlite];

@@ -10,6 +10,7 @@ import type { LoopWatch } from "./loop_watch.ts";
 import type { Machine } from "./machine.ts";
 import type { Behaviour, JobPlan, QueuePlan } from "./plan.ts";
 import type { Ending, RunRecord } from "./run_record.ts";
+import type { Fail } from "./violation.ts";
 
 /** A job's body: which job of the plan it is. */
 export interface SimBody {
@@ -25,6 +26,9 @@ export interface HandlerWorld {
   /** The job kills its machine. */
   kill(machine: Machine, job: Job): void;
   readonly trace: (line: () => string) => void;
+  /** Whether nothing ever fails here. */
+  readonly isCalm: boolean;
+  readonly fail: Fail;
   /** Resolves when nothing fails any more. */
   readonly calm: Promise<void>;
 }
@@ -86,7 +90,12 @@ function run(
     const { does, looks } = world.planOf(job.body.job);
     const record = watch.record(plan.name, job);
     if (looks) record?.look();
-    return { job, record, does, before: world.startsBefore(job.body.job), looks };
+    const before = world.startsBefore(job.body.job);
+    if (world.isCalm && job.body.job >= 0 && (job.suspect || job.attempt !== before + 1)) {
+      const how = `attempt ${job.attempt}${job.suspect ? ", a suspect" : ""}`;
+      world.fail("notCalm", `job ${job.id} starts for the ${before + 1}th time as ${how}`);
+    }
+    return { job, record, does, before, looks };
   });
   const names = jobs.map((job) => `${job.id}/${job.attempt}`).join(" ");
   world.trace(() => `${machine.label} starts ${names}: ${parts.map(({ does }) => JSON.stringify(does))}`);

@@ -4,6 +4,7 @@
  * @module
  */
 import { join } from "node:path";
+import type { EngineName } from "./engines.ts";
 
 /** What came of one seed. */
 export interface SeedResult {
@@ -21,6 +22,8 @@ export interface PoolOptions {
   readonly from: number;
   readonly count: number;
   readonly processes: number;
+  /** Default `"memory"`. */
+  readonly engine?: EngineName;
   /** A world that takes so long, in real milliseconds, goes round in a circle. */
   readonly stallMs?: number;
   readonly heard?: (result: SeedResult) => void;
@@ -48,7 +51,7 @@ export async function playSeeds(options: PoolOptions): Promise<PoolReport> {
   await Promise.all(
     Array.from({ length: Math.min(processes, count) }, (_, index) => {
       const own = Math.ceil((count - index) / processes);
-      return playShard(from + index, own, processes, options.stallMs ?? 30_000, heard);
+      return playShard(options, from + index, own, heard);
     }),
   );
   const sum = (field: "starts" | "requests" | "ms") => results.reduce((total, one) => total + one[field], 0);
@@ -64,17 +67,16 @@ export async function playSeeds(options: PoolOptions): Promise<PoolReport> {
 
 /** Plays one shard; a world that stalls counts as failed, and the shard goes on after it. */
 async function playShard(
+  { engine = "memory", processes: step, stallMs = 30_000 }: PoolOptions,
   from: number,
   count: number,
-  step: number,
-  stallMs: number,
   heard: (result: SeedResult) => void,
 ): Promise<void> {
   let next = from;
   let left = count;
   while (left > 0) {
     const child = Bun.spawn(
-      [process.execPath, join(import.meta.dir, "shard.ts"), String(next), String(left), String(step)],
+      [process.execPath, join(import.meta.dir, "shard.ts"), engine, ...[next, left, step].map(String)],
       { stdout: "pipe", stderr: "inherit" },
     );
     let stalled = false;

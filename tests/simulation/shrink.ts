@@ -5,13 +5,17 @@
  */
 import type { Plan, QueuePlan, WorkerPlan } from "./plan.ts";
 import type { Promised } from "./violation.ts";
-import { type PlayOptions, play } from "./world.ts";
+import { type Played, play } from "./world.ts";
 
 /** Enough for most; each costs as much as one world. */
 const MOST_PLAYS = 1_500;
 
 /** The smallest plan found that breaks the same promise. */
-export async function shrink(plan: Plan, promised: Promised, options: PlayOptions = {}): Promise<Plan> {
+export async function shrink(
+  plan: Plan,
+  promised: Promised,
+  playing: (plan: Plan) => Promise<Played> = play,
+): Promise<Plan> {
   let smallest = plan;
   let plays = 0;
   for (let again = true; again && plays < MOST_PLAYS; ) {
@@ -19,7 +23,7 @@ export async function shrink(plan: Plan, promised: Promised, options: PlayOption
     for (const smaller of smallerPlans(smallest)) {
       plays += 1;
       if (plays >= MOST_PLAYS) break;
-      if ((await play(smaller, options)).violation?.promised !== promised) continue;
+      if ((await playing(smaller)).violation?.promised !== promised) continue;
       smallest = smaller;
       again = true;
       break;
