@@ -104,7 +104,7 @@ export class Claiming {
     const session = await core.link.session("claim", timeoutMs);
     const sentAt = core.now();
     const replies = lease.openSlots().map((one) => one.reply);
-    await session.say("claim", timeoutMs, WPI, replies);
+    session.sayOnly(WPI, replies);
     await session.flush("claim", timeoutMs);
     lease.deadline = sentAt + core.leaseMs;
     return { deliveries: lease.openSlots().map((held) => held.delivery) };

@@ -82,6 +82,11 @@ export class Core {
     else this.#lines.delete(line);
   }
 
+  /** Whether this connection hears of news, and knows how things stand. */
+  isAttached(session: Session): boolean {
+    return this.#session === session && this.#attaching === undefined;
+  }
+
   /**
    * Makes sure that this connection hears of news and knows how things stand: which lanes have jobs, which jobs are delayed, whether the queue is
    * paused. Asks only once a connection.

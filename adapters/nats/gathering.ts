@@ -4,6 +4,7 @@
  * @module
  */
 import type { ClaimRequest } from "../../src/broker.ts";
+import { onAbort } from "./aborting.ts";
 import type { Core } from "./core.ts";
 import type { Raw } from "./deliveries.ts";
 import type { Exhausted } from "./exhausted.ts";
@@ -61,8 +62,8 @@ export class Gathering {
     let looksAgain = request.waitMs === 0;
     let pauseMs = FIRST_PAUSE_MS;
     for (;;) {
-      const session = await core.link.session("claim", this.#failAt - core.now(), signal);
-      await core.attach(session, timeoutMs);
+      const session = core.link.live ?? (await core.link.session("claim", this.#failAt - core.now(), signal));
+      if (!core.isAttached(session)) await core.attach(session, timeoutMs);
       const from = core.now();
       if (core.paused) await this.#untilResumed();
       else if (await this.#look(session)) return;
@@ -92,7 +93,7 @@ export class Gathering {
     const { exhausted, timeoutMs } = this.#options;
     if (core.source !== undefined) await exhausted.look(session, timeoutMs);
     if (core.lanes.nextProbeAt <= core.now()) await core.probe(session, timeoutMs);
-    while (await moveDue(core, session, timeoutMs)) {
+    while (core.later.size > 0 && (await moveDue(core, session, timeoutMs))) {
       if (await this.#round(session, 0)) return true;
     }
     const dueAt = core.clock.surelyAt(core.later.nextDueAt);
@@ -152,7 +153,7 @@ export class Gathering {
     if (lane.seenOver !== session) {
       await provisioning.ensureConsumer(session, lane, Math.max(1, this.#failAt - core.now()));
     }
-    return pullOnce(core, {
+    return await pullOnce(core, {
       session,
       lane,
       batch,
@@ -178,14 +179,14 @@ export class Gathering {
       const done = () => {
         clearTimeout(timer);
         unlisten();
-        signal?.removeEventListener("abort", done);
+        unabort();
         resolve();
       };
       const timer = setTimeout(done, Math.max(0, this.#waitUntil - core.now()));
       const unlisten = core.listen(() => {
         if (!core.paused || this.#isOver()) done();
       });
-      signal?.addEventListener("abort", done);
+      const unabort = onAbort(signal, done);
     });
   }
 }

@@ -21,6 +21,8 @@ interface Pull {
   readonly resolve: (end: PullEnd) => void;
   readonly reject: (error: Error) => void;
   got: number;
+  /** Told once the server is seen to have read what was sent before the pull. */
+  proofs: readonly ((isProven: boolean) => void)[];
   /** Whether whoever asked has been answered; what comes now comes late. */
   over: boolean;
 }
@@ -67,7 +69,16 @@ export class Line {
    */
   pull(batch: number, waitMs: number, take: (message: Msg) => void): Promise<PullEnd> {
     return new Promise<PullEnd>((resolve, reject) => {
-      this.#pull = { token: "", batch, take, resolve, reject, got: 0, over: false };
+      this.#pull = {
+        token: "",
+        batch,
+        take,
+        resolve,
+        reject,
+        got: 0,
+        over: false,
+        proofs: this.session.witness(),
+      };
       this.#ask(this.#pull, waitMs, true);
     });
   }
@@ -129,6 +140,10 @@ export class Line {
 
   #received(message: Msg): void {
     const pull = this.#pull;
+    if (pull !== undefined && pull.proofs.length > 0) {
+      for (const prove of pull.proofs) prove(true);
+      pull.proofs = [];
+    }
     if (message.reply !== "") {
       if (pull === undefined) return this.#stray(this.lane, message);
       pull.got += 1;

@@ -16,6 +16,7 @@ import {
   usernamePasswordAuthenticator,
 } from "nats.ws";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
+import { onAbort } from "./aborting.ts";
 import type { ResolvedNatsOptions } from "./options.ts";
 import { Session } from "./session.ts";
 import { SteadySocket } from "./steady_socket.ts";
@@ -47,6 +48,12 @@ export class Link {
 
   get isClosed(): boolean {
     return this.#isClosed;
+  }
+
+  /** The live connection, if there is one now. */
+  get live(): Session | undefined {
+    const session = this.#session;
+    return session?.isUp === true && !this.#isClosed ? session : undefined;
   }
 
   /**
@@ -223,11 +230,11 @@ export class Link {
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer);
-        signal?.removeEventListener("abort", done);
+        unabort();
         resolve();
       };
       const timer = setTimeout(done, Math.max(1, waitMs));
-      signal?.addEventListener("abort", done);
+      const unabort = onAbort(signal, done);
       this.#changed.push(done);
     });
   }

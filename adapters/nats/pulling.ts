@@ -7,6 +7,7 @@
  */
 import type { Msg } from "nats.ws";
 import { BrokerError } from "../../src/errors.ts";
+import { onAbort } from "./aborting.ts";
 import type { Core } from "./core.ts";
 import type { Raw } from "./deliveries.ts";
 import type { Lane } from "./lane.ts";
@@ -53,7 +54,7 @@ export async function pullOnce(core: Core, options: PullOptions): Promise<number
   let isLate = false;
   const stop = () => line.retire();
   const unlisten = waits ? core.listen(() => hasNews(until) && stop()) : undefined;
-  if (waits) signal?.addEventListener("abort", stop);
+  const unabort = waits ? onAbort(signal, stop) : undefined;
   let gotBefore = 0;
   const quiet = () => {
     if (got > gotBefore) {
@@ -94,7 +95,7 @@ export async function pullOnce(core: Core, options: PullOptions): Promise<number
     isOver = true;
     clearTimeout(timer);
     unlisten?.();
-    if (waits) signal?.removeEventListener("abort", stop);
+    unabort?.();
     core.putBack(line);
   }
 }

@@ -20,7 +20,7 @@ export async function renew(
   const session = await core.link.session("renew", timeoutMs);
   const sentAt = core.now();
   const replies = held.flatMap((lease) => lease.openSlots().map((one) => one.reply));
-  await session.say("renew", timeoutMs, WPI, replies);
+  session.sayOnly(WPI, replies);
   await session.flush("renew", timeoutMs);
   return leases.map((lease) => {
     // It may have ended while the connection was waited for.

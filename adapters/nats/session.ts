@@ -23,6 +23,9 @@ interface Waiting {
 
 const encoder = new TextEncoder();
 
+/** How long a request that was sent along may take to be answered before the server is asked, in milliseconds. */
+const PROOF_MS = 5;
+
 export class Session {
   /** Scheme, host and port. */
   readonly origin: string;
@@ -36,6 +39,7 @@ export class Session {
   readonly #flushing = new Set<(error: Error) => void>();
   readonly #slow: () => void;
   #wentDown: () => void = () => {};
+  #unproven: ((isProven: boolean) => void)[] = [];
   #serial = 0;
   #isUp = true;
 
@@ -49,6 +53,9 @@ export class Session {
     this.down = new Promise((resolve) => {
       this.#wentDown = resolve;
     });
+    socket.beforeSending = () => {
+      for (const end of this.witness()) end(false);
+    };
     nc.subscribe(`${inbox}.r.*`, { callback: (_error, message) => this.#answered(message) });
     nc.closed().then(
       () => this.kill(),
@@ -82,32 +89,55 @@ export class Session {
   }
 
   /**
+   * Whether the server is soon seen to have read what was sent before, without being asked: by its answer to a request that leaves in this same turn and
+   * gives {@linkcode Session.witness} back its proofs. Otherwise `ask` is called, at the end of the turn or a few milliseconds later, and `false` comes back.
+   */
+  proven(ask: () => void): Promise<boolean> {
+    return new Promise((resolve) => {
+      let isOver = false;
+      const end = (isProven: boolean) => {
+        if (isOver) return;
+        isOver = true;
+        clearTimeout(timer);
+        if (!isProven && this.#isUp) ask();
+        resolve(isProven);
+      };
+      this.#unproven.push(end);
+      const timer = setTimeout(() => end(false), PROOF_MS);
+    });
+  }
+
+  /** To be called by whoever sends a request that is answered soon: answers what to call when it is (`true`) or when it never will be. */
+  witness(): readonly ((isProven: boolean) => void)[] {
+    const witnessed = this.#unproven;
+    if (witnessed.length > 0) this.#unproven = [];
+    return witnessed;
+  }
+
+  /**
    * Sends the same short word to many subjects: acks. They go past the client library, as the protocol's own lines and in one piece: a batch has hundreds.
-   * Where `asked` is a subject of them, the last, its answer is waited for.
    *
    * @param word ASCII.
-   * @throws {BrokerError} when the answer is missing after `timeoutMs`, or the connection dies.
    */
-  say(
-    verb: string,
-    timeoutMs: number,
-    word: string,
-    subjects: readonly string[],
-    asked?: readonly string[],
-  ): Promise<Msg[]> {
-    if (!this.#isUp) return Promise.reject(this.#lost(verb));
+  sayOnly(word: string, subjects: readonly string[]): void {
+    if (!this.#isUp) return;
     const tail = ` ${word.length}\r\n${word}\r\n`;
     let lines = "";
     for (const subject of subjects) lines += `PUB ${subject}${tail}`;
-    if (asked === undefined || asked.length === 0) {
-      this.#socket.send(encoder.encode(lines));
-      return Promise.resolve([]);
-    }
-    return this.#expect(verb, timeoutMs, asked, (tokens) => {
-      for (let at = 0; at < asked.length; at++) {
-        lines += `PUB ${asked[at]} ${this.inbox}.r.${tokens[at]}${tail}`;
-      }
-      this.#socket.send(encoder.encode(lines));
+    this.#socket.send(encoder.encode(lines));
+  }
+
+  /**
+   * As {@linkcode Session.sayOnly}, each to be answered.
+   *
+   * @throws {BrokerError} when an answer is missing after `timeoutMs`, or the connection dies.
+   */
+  say(verb: string, timeoutMs: number, word: string, subjects: readonly string[]): Promise<Msg[]> {
+    if (!this.#isUp) return Promise.reject(this.lost(verb));
+    const tail = ` ${word.length}\r\n${word}\r\n`;
+    return this.#expect(verb, timeoutMs, subjects, (tokens) => {
+      const lines = subjects.map((subject, at) => `PUB ${subject} ${this.inbox}.r.${tokens[at]}${tail}`);
+      this.#socket.send(encoder.encode(lines.join("")));
     });
   }
 
@@ -126,7 +156,7 @@ export class Session {
    * @throws {BrokerError} when one is missing after `timeoutMs`, or the connection dies.
    */
   call(verb: string, timeoutMs: number, messages: readonly Outgoing[]): Promise<Msg[]> {
-    if (!this.#isUp) return Promise.reject(this.#lost(verb));
+    if (!this.#isUp) return Promise.reject(this.lost(verb));
     if (messages.length === 0) return Promise.resolve([]);
     const subjects = messages.map((message) => message.subject);
     return this.#expect(verb, timeoutMs, subjects, (tokens) => {
@@ -188,7 +218,7 @@ export class Session {
    * @throws {BrokerError} when it does not answer within `timeoutMs`, or the connection dies.
    */
   flush(verb: string, timeoutMs: number): Promise<void> {
-    if (!this.#isUp) return Promise.reject(this.#lost(verb));
+    if (!this.#isUp) return Promise.reject(this.lost(verb));
     return new Promise<void>((resolve, reject) => {
       const fail = (error: Error) => {
         clearTimeout(timer);
@@ -207,7 +237,7 @@ export class Session {
           this.#flushing.delete(fail);
           resolve();
         },
-        () => fail(this.#lost(verb)),
+        () => fail(this.lost(verb)),
       );
     });
   }
@@ -219,9 +249,9 @@ export class Session {
     this.#socket.close();
     // It has nothing to say: its socket is closed already.
     this.#nc.close().catch(() => {});
-    for (const waiting of [...this.#waiting.values()]) waiting.fail(this.#lost("ask"));
+    for (const waiting of [...this.#waiting.values()]) waiting.fail(this.lost("ask"));
     this.#waiting.clear();
-    for (const fail of [...this.#flushing]) fail(this.#lost("ask"));
+    for (const fail of [...this.#flushing]) fail(this.lost("ask"));
     this.#wentDown();
   }
 
@@ -239,7 +269,8 @@ export class Session {
     return new BrokerError("nats", verb, text);
   }
 
-  #lost(verb: string): BrokerError {
+  /** Said of a request whose connection died. */
+  lost(verb: string): BrokerError {
     return new BrokerError("nats", verb, `Cannot ${verb}: the connection to ${this.origin} was lost`);
   }
 

@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { Msg } from "nats.ws";
 import type { Settlement, SettleResult, Verdict } from "../../src/broker.ts";
 import { BrokerError } from "../../src/errors.ts";
 import { readPubAck } from "./api.ts";
@@ -58,9 +59,15 @@ export class Settling {
       return "done";
     });
     if (seen.size === 0) return results;
-    const session = await core.link.session("settle", timeoutMs);
-    const parts = [this.#end(session, acks, ACK, "settle", timeoutMs)];
-    if (others.length > 0) parts.push(this.#moveAll(session, others, "settle", timeoutMs));
+    const session = core.link.live ?? (await core.link.session("settle", timeoutMs));
+    if (others.length === 0) {
+      await this.#end(session, acks, ACK, "settle", timeoutMs);
+      return results;
+    }
+    const parts = [
+      this.#end(session, acks, ACK, "settle", timeoutMs),
+      this.#moveAll(session, others, "settle", timeoutMs),
+    ];
     // Each part goes its whole way whatever becomes of the other; sent again, what is done is known to be.
     const ended = await Promise.allSettled(parts);
     for (const part of ended) if (part.status === "rejected") throw part.reason;
@@ -134,8 +141,8 @@ export class Settling {
   }
 
   /**
-   * Ends deliveries at the server. The last of each lane asks for an answer: the server deals with a consumer's acks in order, so its answer stands for all
-   * before it.
+   * Ends deliveries at the server, and makes sure that it knows: by the answer to a pull that left right after, which it reads in order, or by its answer to
+   * the last ack of each lane, which stands for all before it.
    */
   async #end(
     session: Session,
@@ -147,17 +154,26 @@ export class Settling {
     if (helds.length === 0) return;
     const last = new Map<Lane, Held>();
     for (const held of helds) last.set(held.lane, held);
-    const silent: string[] = [];
-    const asked: string[] = [];
-    for (const held of helds) (last.get(held.lane) === held ? asked : silent).push(held.reply);
-    const replies = await session.say(verb, timeoutMs, word, silent, asked);
-    for (const reply of replies) {
-      if (reply.headers?.code === 503) {
-        const lane = [...last.keys()].map((one) => `${one.consumer} of ${one.stream}`).join(", ");
+    const asked = [...last.values()].map((held) => held.reply);
+    session.sayOnly(
+      word,
+      helds.map((held) => held.reply),
+    );
+    let asking: Promise<Msg[]> | undefined;
+    const isProven = await session.proven(() => {
+      // Acked once more, and then the server says so.
+      asking = session.say(verb, timeoutMs, word, asked);
+      asking.catch(() => {});
+    });
+    if (!isProven) {
+      if (asking === undefined) throw session.lost(verb);
+      for (const reply of await asking) {
+        if (reply.headers?.code !== 503) continue;
+        const lanes = [...last.keys()].map((one) => `${one.consumer} of ${one.stream}`).join(", ");
         throw new BrokerError(
           "nats",
           verb,
-          `Cannot ${verb}: nobody takes the acks; is a consumer gone (${lane})?`,
+          `Cannot ${verb}: nobody takes the acks; is a consumer gone (${lanes})?`,
         );
       }
     }

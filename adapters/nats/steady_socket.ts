@@ -24,6 +24,8 @@ export class SteadySocket {
   #unsent: Uint8Array[] = [];
   /** How many frames came in. */
   received = 0;
+  /** Called at the end of a turn, before what was written in it is sent; may write more. */
+  beforeSending: () => void = () => {};
   /** Set by nats.ws after the first frame could have come; ours is set before. */
   binaryType = "arraybuffer";
   onopen: (() => void) | null = null;
@@ -60,6 +62,7 @@ export class SteadySocket {
   }
 
   #flush(): void {
+    this.beforeSending();
     const unsent = this.#unsent;
     this.#unsent = [];
     if (this.#over) return;
