@@ -32,8 +32,8 @@ export class Core {
   readonly clock = new ServerClock();
   /** Enqueues of the last while, with what they were answered. */
   readonly requests = new Remembered<readonly boolean[]>(1);
-  /** The lease that claims are really given, in milliseconds. */
-  leaseMs = 30_000;
+  /** The lease that claims are given, in milliseconds: the longest that a handle which claims has. */
+  leaseMs = 0;
   maxInFlight = Number.POSITIVE_INFINITY;
   maxBodyBytes = 1_000_000;
   paused = false;
@@ -56,6 +56,13 @@ export class Core {
 
   now(): number {
     return this.options.now();
+  }
+
+  /** A handle claims under leases of this length; consumers that wait shorter are lengthened before the next pull. */
+  leasesOf(leaseMs: number): void {
+    if (leaseMs <= this.leaseMs) return;
+    this.leaseMs = leaseMs;
+    for (const lane of this.lanes.all) lane.seenOver = undefined;
   }
 
   /** Told when something changed that a waiting claim should look at. Answers a function that ends it. */

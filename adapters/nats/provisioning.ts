@@ -39,8 +39,10 @@ const HEADER_ROOM = 16_384;
 export class Provisioning {
   readonly #core: Core;
   readonly #exhausted: Exhausted;
-  /** The longest lease that a handle asked for, in milliseconds, and its settings. */
-  #settings: QueueSettings | undefined;
+  /** The shortest ack_wait among our consumers that are there, in milliseconds. */
+  #shortestMs = Number.POSITIVE_INFINITY;
+  /** The ack_wait of the source's consumer, in milliseconds: it is nobody's to change here. */
+  #sourceMs = Number.POSITIVE_INFINITY;
   readonly #ensuring = new Map<Lane, Promise<void>>();
 
   constructor(core: Core, exhausted: Exhausted) {
@@ -56,7 +58,6 @@ export class Provisioning {
   async open(settings: QueueSettings): Promise<void> {
     const core = this.#core;
     const { names, options, source } = core;
-    if (this.#settings === undefined || settings.leaseMs > this.#settings.leaseMs) this.#settings = settings;
     const session = await core.link.session("open", settings.requestTimeoutMs);
     assertVersion(session);
     const api = new Api(session, "open", settings.requestTimeoutMs);
@@ -71,25 +72,34 @@ export class Provisioning {
     core.maxBodyBytes = Math.max(1, largest - HEADER_ROOM);
     const consumers = await api.consumers(names.jobs);
     const lanes = core.lanes.all.filter((lane) => lane.kind !== "source");
-    let leaseMs = Number.POSITIVE_INFINITY;
+    let shortestMs = Number.POSITIVE_INFINITY;
     let maxInFlight = Number.POSITIVE_INFINITY;
     for (const lane of lanes) {
       const info = consumers.find((one) => one.name === lane.consumer);
       if (info === undefined) continue;
-      const config = await this.#checked(api, lane, info);
-      leaseMs = Math.min(leaseMs, ackWaitMs(config));
-      maxInFlight = Math.min(maxInFlight, mostPending(config));
+      this.#check(lane, info.config, settings);
+      shortestMs = Math.min(shortestMs, ackWaitMs(info.config));
+      maxInFlight = Math.min(maxInFlight, mostPending(info.config));
     }
+    this.#shortestMs = shortestMs;
     if (source !== undefined) {
-      const config = await this.#checkSource(session, api, settings.requestTimeoutMs);
-      leaseMs = Math.min(leaseMs, ackWaitMs(config));
+      const config = await this.#checkSource(session, api, settings);
+      this.#sourceMs = ackWaitMs(config);
       maxInFlight = Math.min(maxInFlight, mostPending(config));
     }
-    core.leaseMs = leaseMs === Number.POSITIVE_INFINITY ? settings.leaseMs : leaseMs;
     core.maxInFlight = maxInFlight;
   }
 
-  /** Makes sure that a lane's consumer is there, once a connection. */
+  /**
+   * The lease that claims of such a handle are really given, in milliseconds: what it asks for, unless our consumers have a longer one or a source's has a shorter
+   * one. Ours are lengthened by the first claim, not by an opening: a producer opens, too.
+   */
+  leaseMs(settings: QueueSettings): number {
+    const own = this.#shortestMs === Number.POSITIVE_INFINITY ? 0 : this.#shortestMs;
+    return Math.min(Math.max(settings.leaseMs, own), this.#sourceMs);
+  }
+
+  /** Makes sure that a lane's consumer is there, and waits for acks as long as a lease, once a connection. */
   async ensureConsumer(session: Session, lane: Lane, timeoutMs: number): Promise<void> {
     if (lane.seenOver === session) return;
     const known = this.#ensuring.get(lane);
@@ -100,38 +110,40 @@ export class Provisioning {
   }
 
   async #ensure(session: Session, lane: Lane, timeoutMs: number): Promise<void> {
-    const core = this.#core;
+    const { leaseMs } = this.#core;
     const api = new Api(session, "claim", timeoutMs);
     const info = await api.consumerInfo(lane.stream, lane.consumer);
-    if (info !== undefined) await this.#checked(api, lane, info);
-    else if (lane.kind === "source") {
+    if (info === undefined && lane.kind === "source") {
       this.#refuse(
         "claim",
         `the consumer ${lane.consumer} of the stream ${lane.stream} is not there; make it`,
       );
-    } else await this.#createConsumer(api, lane, core.leaseMs);
+    }
+    if (info !== undefined) this.#check(lane, info.config, { leaseMs, requestTimeoutMs: 0 });
+    if (lane.kind !== "source" && (info === undefined || ackWaitMs(info.config) < leaseMs)) {
+      // A longer one is safe for whoever relies on a shorter.
+      await this.#createConsumer(api, lane, leaseMs, info?.config);
+    }
     lane.seenOver = session;
   }
 
-  /** A consumer that is there, with its ack_wait raised to the lease if it is one of ours. A longer one is safe for whoever relies on a shorter. */
-  async #checked(api: Api, lane: Lane, info: ConsumerInfo): Promise<ConsumerConfig> {
+  #check(
+    lane: Lane,
+    config: ConsumerConfig,
+    settings: { readonly leaseMs: number; readonly requestTimeoutMs: number },
+  ): void {
     const core = this.#core;
-    const settings = this.#settings as QueueSettings;
-    let { config } = info;
-    if (lane.kind !== "source" && ackWaitMs(config) < settings.leaseMs) {
-      config = (await this.#createConsumer(api, lane, settings.leaseMs, config)).config;
-    }
-    const objection = consumerObjection(config, settings, core.options.leastMaxDeliver);
-    if (objection !== undefined) {
-      this.#refuse("open", `the consumer ${lane.consumer} of the stream ${lane.stream} ${objection}`);
-    }
+    const which = `the consumer ${lane.consumer} of the stream ${lane.stream}`;
+    // One of ours that waits too short is lengthened before it is used.
+    const leaseMs = lane.kind === "source" ? settings.leaseMs : 0;
+    const objection = consumerObjection(config, { ...settings, leaseMs }, core.options.leastMaxDeliver);
+    if (objection !== undefined) this.#refuse("open", `${which} ${objection}`);
     if (lane.kind !== "source" && config.filter_subject !== lane.subject) {
       this.#refuse(
         "open",
-        `the consumer ${lane.consumer} of the stream ${lane.stream} does not have the filter_subject ${lane.subject}; delete it, and it is made anew`,
+        `${which} does not have the filter_subject ${lane.subject}; delete it, and it is made anew`,
       );
     }
-    return config;
   }
 
   /** Makes a consumer, or changes one: the server takes both as the same. */
@@ -153,7 +165,7 @@ export class Provisioning {
     }
   }
 
-  async #checkSource(session: Session, api: Api, timeoutMs: number): Promise<ConsumerConfig> {
+  async #checkSource(session: Session, api: Api, settings: QueueSettings): Promise<ConsumerConfig> {
     const core = this.#core;
     const { stream, consumer } = core.source as { stream: string; consumer: string };
     const found = await this.#find(api, stream);
@@ -164,9 +176,9 @@ export class Provisioning {
     if (info === undefined) {
       this.#refuse("open", `the consumer ${consumer} of the stream ${stream} is not there; make it`);
     }
-    const config = await this.#checked(api, core.lanes.primary, info);
-    await this.#exhausted.open(session, info, timeoutMs);
-    return config;
+    this.#check(core.lanes.primary, info.config, settings);
+    await this.#exhausted.open(session, info, settings.requestTimeoutMs);
+    return info.config;
   }
 
   /** The stream as it is, made when it was missing. */

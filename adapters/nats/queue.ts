@@ -70,7 +70,7 @@ export class NatsQueue implements BrokerQueue {
       maxEnqueue: MOST_AT_ONCE,
       maxInFlight: core.maxInFlight,
       maxBodyBytes: core.maxBodyBytes,
-      leaseMs: core.leaseMs,
+      leaseMs: this.#parts.provisioning.leaseMs(this.#settings),
       renewable: true,
       exclusive: false,
     };
@@ -94,6 +94,7 @@ export class NatsQueue implements BrokerQueue {
   async claim(request: ClaimRequest): Promise<ClaimReply> {
     checkClaim(request, this.limits);
     this.#check("claim");
+    this.#parts.core.leasesOf(this.limits.leaseMs);
     return this.#parts.claiming.claim(request, this.#timeoutMs);
   }
 

@@ -203,17 +203,35 @@ describe("a consumer that is there", () => {
     for (const word of words) expect(text).toContain(word);
   });
 
-  test("its ack_wait is raised to a longer lease, never lowered", async () => {
+  test("its ack_wait is raised by whoever claims under a longer lease, never lowered, and never by a producer", async () => {
     const name = fresh();
     await make(name, { ack_wait: 1e9 });
+    const ackWait = async () => (await operator.consumer(`EDDY_JOBS_${name}`, "eddy_normal")).config.ack_wait;
     const queue = connect().queue(name, SETTINGS);
     await queue.open();
-    expect(queue.limits.leaseMs).toBe(30_000);
-    const state = await operator.consumer(`EDDY_JOBS_${name}`, "eddy_normal");
-    expect(state.config.ack_wait).toBe(30e9);
+    await put(queue, "a");
+    expect([queue.limits.leaseMs, await ackWait()]).toEqual([30_000, 1e9]);
+    expect(ids(await take(queue))).toEqual(["a"]);
+    expect([queue.limits.leaseMs, await ackWait()]).toEqual([30_000, 30e9]);
     const shorter = connect().queue(name, { ...SETTINGS, leaseMs: 10_000 });
     await shorter.open();
-    expect(shorter.limits.leaseMs).toBe(30_000);
+    expect(await take(shorter)).toEqual([]);
+    expect([shorter.limits.leaseMs, await ackWait()]).toEqual([30_000, 30e9]);
+  });
+
+  test("a worker's short lease stays, though a producer with another opens the queue, over the same connection too", async () => {
+    const name = fresh();
+    const broker = connect();
+    const worker = broker.queue(name, { ...SETTINGS, leaseMs: 2_000, requestTimeoutMs: 400 });
+    await worker.open();
+    expect(await take(worker)).toEqual([]);
+    for (const producer of [broker.queue(name, SETTINGS), connect().queue(name, SETTINGS)]) {
+      await producer.open();
+      await put(producer, "a");
+    }
+    expect((await take(worker)).length).toBe(2);
+    expect(worker.limits.leaseMs).toBe(2_000);
+    expect((await operator.consumer(`EDDY_JOBS_${name}`, "eddy_normal")).config.ack_wait).toBe(2e9);
   });
 
   test("its max_ack_pending is a limit: a prefetch above it is refused", async () => {
