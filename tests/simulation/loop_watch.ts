@@ -254,6 +254,11 @@ export class LoopWatch {
     return known === undefined || known.lost || run === undefined || run.order < known.at;
   }
 
+  /** Whether no handler runs: one whose lease was lost may go on for long. */
+  get isIdle(): boolean {
+    return [...this.#queues.values()].every(({ running }) => running.size === 0);
+  }
+
   /** What the broker still holds for this machine although nothing of it runs. */
   heldInVain(): string[] {
     const found: string[] = [];
