@@ -94,7 +94,6 @@ export class ApiError extends Error {
 
 export const STREAM_NOT_FOUND = 10059;
 export const CONSUMER_NOT_FOUND = 10014;
-export const STREAM_NAME_IN_USE = 10058;
 
 const decoder = new TextDecoder();
 

@@ -84,7 +84,7 @@ function addressed(
   headers.push(...(ownHeaders(job.headers) as [string, string][]));
   if (!(job.delayMs > 0)) return { subject: names.subject + levelTail(level), headers };
   const dueAt = clock.latest(core.now()) + Math.ceil(job.delayMs);
-  headers.push([H.dueAt, String(dueAt)]);
+  headers.push([H.delay, String(Math.ceil(job.delayMs))]);
   const unique = core.options.random().toString(36).slice(2, 12) + at.toString(36);
   return { subject: names.subject + laterTail(dueAt, level, unique), headers };
 }

@@ -24,8 +24,8 @@ export const H = {
   enqueuedAt: "Eddy-Enqueued-At",
   /** The place that a job which was given back had: when and under which sequence it was stored. */
   place: "Eddy-Place",
-  /** When a delayed job is due, Unix milliseconds of the server's clock. */
-  dueAt: "Eddy-Due-At",
+  /** How long a delayed job has to wait, in milliseconds from when its message was stored. */
+  delay: "Eddy-Delay",
   /** The job's own headers that cannot stand as they are, as JSON. */
   exact: "Eddy-Headers",
   /** Dead letters: `high`, `normal` or `low`. */
@@ -46,7 +46,7 @@ export interface Envelope {
   readonly suspect: boolean;
   readonly enqueuedAt: number | undefined;
   readonly place: string | undefined;
-  readonly dueAt: number | undefined;
+  readonly delayMs: number | undefined;
   readonly request: string | undefined;
   readonly priority: string | undefined;
   readonly error: string | undefined;
@@ -100,7 +100,7 @@ export function readEnvelope(text: string): Envelope {
     suspect: false,
     enqueuedAt: undefined,
     place: undefined,
-    dueAt: undefined,
+    delayMs: undefined,
     request: undefined,
     priority: undefined,
     error: undefined,
@@ -138,8 +138,8 @@ export function readEnvelope(text: string): Envelope {
         case H.place:
           envelope.place = value;
           break;
-        case H.dueAt:
-          envelope.dueAt = whole(value);
+        case H.delay:
+          envelope.delayMs = whole(value);
           break;
         case H.request:
           envelope.request = value;

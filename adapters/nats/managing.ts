@@ -229,7 +229,9 @@ export class Managing {
       const later = parseLater(one.subject);
       const envelope = readEnvelope(one.headerText);
       const job = peeked(one, envelope, state, envelope.attemptsBefore, priorityOf(later?.level ?? 1));
-      return state === "delayed" ? [{ ...job, dueAt: envelope.dueAt ?? later?.dueAt ?? 0 }] : [job];
+      if (state === "ready") return [job];
+      const { delayMs } = envelope;
+      return [{ ...job, dueAt: delayMs === undefined ? (later?.dueAt ?? 0) : one.storedAt + delayMs }];
     });
   }
 

@@ -13,7 +13,6 @@ import {
   ApiError,
   type ConsumerConfig,
   type ConsumerInfo,
-  STREAM_NAME_IN_USE,
   STREAM_NOT_FOUND,
   type StreamConfig,
 } from "./api.ts";
@@ -220,8 +219,8 @@ export class Provisioning {
       return (await api.ask<{ config: StreamConfig }>(`STREAM.CREATE.${wanted.name}`, wanted)).config;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      // Somebody else made it in this very moment, perhaps with another window.
-      const found = error.errCode === STREAM_NAME_IN_USE ? await this.#find(api, wanted.name) : undefined;
+      // Somebody else made it in this very moment, perhaps with another window. The server has more than one way to say so.
+      const found = await this.#find(api, wanted.name);
       if (found !== undefined) return found;
       throw api.told(error);
     }

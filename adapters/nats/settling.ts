@@ -237,7 +237,7 @@ export class Settling {
       held,
       stream: names.jobs,
       subject: names.subject + laterTail(dueAt, level, unique),
-      headers: [...headers, [H.dueAt, String(dueAt)]],
+      headers: [...headers, [H.delay, String(Math.ceil(delayMs))]],
     };
   }
 }
