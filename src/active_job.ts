@@ -35,7 +35,7 @@ export class InvalidBody {
 }
 
 export class ActiveJob implements Job<unknown> {
-  readonly held: HeldDelivery;
+  readonly #held: HeldDelivery;
   readonly startedAt: number;
   readonly deadline: number;
   readonly #context: JobContext;
@@ -43,51 +43,60 @@ export class ActiveJob implements Job<unknown> {
   #controller: AbortController | undefined;
   #abortReason: Error | undefined;
   #mark: Outcome | undefined;
-  /** Requests its handler made. */
-  fetches = 0;
+  #fetches = 0;
 
   constructor(held: HeldDelivery, context: JobContext, startedAt: number) {
-    this.held = held;
+    this.#held = held;
     this.#context = context;
     this.startedAt = startedAt;
     this.deadline = context.deadline();
   }
 
+  /** What is held under the lease. Out of a handler's reach, which gets this very object. */
+  get held(): HeldDelivery {
+    return this.#held;
+  }
+
+  /** Requests its handler made. */
+  get fetches(): number {
+    return this.#fetches;
+  }
+
   get id(): string {
-    return this.held.delivery.id;
+    return this.#held.delivery.id;
   }
   get queue(): string {
     return this.#context.queue.name;
   }
   get leaseId(): string {
-    return this.held.delivery.leaseId;
+    return this.#held.delivery.leaseId;
   }
   get body(): unknown {
     return this.#body;
   }
   get text(): string {
-    return toText(this.held.delivery.body);
+    return toText(this.#held.delivery.body);
   }
   get bytes(): Uint8Array {
-    return toBytes(this.held.delivery.body);
+    return toBytes(this.#held.delivery.body);
   }
   get attempt(): number {
-    return this.held.delivery.attempt;
+    return this.#held.delivery.attempt;
   }
   get maxAttempts(): number {
     return this.#context.maxAttempts;
   }
   get suspect(): boolean {
-    return this.held.delivery.suspect;
+    return this.#held.delivery.suspect;
   }
   get enqueuedAt(): number {
-    return this.held.delivery.enqueuedAt;
+    return this.#held.delivery.enqueuedAt;
   }
   get headers(): Readonly<Record<string, string>> {
-    return this.held.delivery.headers;
+    return this.#held.delivery.headers;
   }
   get priority(): Priority {
-    return this.held.delivery.priority;
+    return this.#held.delivery.priority;
   }
 
   get signal(): AbortSignal {
@@ -121,7 +130,7 @@ export class ActiveJob implements Job<unknown> {
     } catch (error) {
       return Promise.reject(error);
     }
-    this.fetches += 1;
+    this.#fetches += 1;
     const own = init?.signal ?? (input instanceof Request ? input.signal : undefined);
     const signal = own ? AbortSignal.any([own, this.signal]) : this.signal;
     return this.#context.platform.fetch(input, { ...init, signal });
@@ -167,7 +176,7 @@ export class ActiveJob implements Job<unknown> {
     const { codec, schema } = this.#context.queue;
     let value: unknown;
     try {
-      value = decodeBody(codec, this.held.delivery.body);
+      value = decodeBody(codec, this.#held.delivery.body);
     } catch (error) {
       return new InvalidBody((error as Error).message);
     }

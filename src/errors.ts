@@ -69,6 +69,15 @@ export class PermanentError extends Error {
   override name = "PermanentError";
 }
 
+/** Whether a handler threw that no further attempt can help. What was thrown may be anything, one that cannot even be looked at too. */
+export function isPermanent(thrown: unknown): boolean {
+  try {
+    return thrown instanceof PermanentError;
+  } catch {
+    return false;
+  }
+}
+
 /** An enqueue stopped part-way: the first `accepted` jobs are in the queue, of the next `uncertain` it is not known, the rest was not sent. */
 export class EnqueueError extends Error {
   override name = "EnqueueError";

@@ -48,5 +48,10 @@ export function settledWithin(platform: Platform, ms: number, work: Promise<unkn
 
 /** What was thrown, as an Error. */
 export function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(`A ${typeof thrown} was thrown instead of an Error`);
+  try {
+    if (thrown instanceof Error) return thrown;
+  } catch {
+    // Something that cannot even be looked at.
+  }
+  return new Error(`A ${typeof thrown} was thrown instead of an Error`);
 }

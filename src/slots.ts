@@ -4,7 +4,7 @@
  * @module
  */
 import { ActiveJob, type InvalidBody, type JobContext } from "./active_job.ts";
-import { JobTimeoutError, PermanentError, WorkerStoppedError } from "./errors.ts";
+import { isPermanent, JobTimeoutError, WorkerStoppedError } from "./errors.ts";
 import type { HeldDelivery, HeldLease } from "./held.ts";
 import type { Job } from "./job.ts";
 import type { CancelTimer, Platform } from "./platform.ts";
@@ -175,7 +175,7 @@ function ownOutcome(job: ActiveJob, fault: InvalidBody | undefined, rest: Outcom
   if (fault !== undefined) return { kind: "dead", reason: fault.reason };
   if (job.mark !== undefined) return job.mark;
   // Whatever it throws once it was told to stop is taken for that, but for a word that is final.
-  const interrupted = rest.kind === "threw" && !(rest.error instanceof PermanentError);
+  const interrupted = rest.kind === "threw" && !isPermanent(rest.error);
   if (interrupted && job.abortReason instanceof WorkerStoppedError) return INTERRUPTED;
   return rest;
 }

@@ -5,7 +5,7 @@
  */
 import { fullJitter } from "./backoff.ts";
 import { MAX_ERROR_LENGTH, type Verdict } from "./broker.ts";
-import { PermanentError } from "./errors.ts";
+import { isPermanent } from "./errors.ts";
 import type { BackoffOptions } from "./options.ts";
 
 /** How a handler ended. */
@@ -44,7 +44,7 @@ export function verdictOf(outcome: Outcome, context: VerdictContext): Verdict {
     }
     case "threw": {
       const text = describe(outcome.error);
-      if (outcome.error instanceof PermanentError) return { kind: "dead", error: cut(text) };
+      if (isPermanent(outcome.error)) return { kind: "dead", error: cut(text) };
       return again(context, text, undefined);
     }
   }

@@ -110,7 +110,7 @@ async function withBroker<T>(engine: Engine, use: (broker: Broker) => Promise<T>
 async function opened(broker: Broker, name: string): Promise<BrokerQueue> {
   // Of the lease of the victims: where it belongs to the queue, whoever opens it first decides.
   const { settings } = resolveOptions(queue(name).handle(() => {}, { leaseMs: LEASE_MS }));
-  const opening = broker.queue(name, settings);
+  const opening = broker.queue(name, { ...settings, requestTimeoutMs: 5_000 });
   await opening.open();
   return opening;
 }

@@ -43,6 +43,41 @@ describe("a handler that fails", () => {
       "A object was thrown instead of an Error",
     ],
     [
+      "throws what cannot even be looked at",
+      () => {
+        const { proxy, revoke } = Proxy.revocable({}, {});
+        revoke();
+        throw proxy;
+      },
+      "A object was thrown instead of an Error",
+    ],
+    [
+      "rejects with what throws when its kind is asked",
+      () =>
+        Promise.reject(
+          new Proxy(new Error("no luck"), {
+            getPrototypeOf() {
+              throw new Error("no kind");
+            },
+          }),
+        ),
+      "A object was thrown instead of an Error",
+    ],
+    [
+      "takes its own delivery away",
+      (job) => {
+        Object.assign(job, { held: null });
+      },
+      "TypeError: Attempted to assign to readonly property.",
+    ],
+    [
+      "forges what it has cost",
+      (job) => {
+        Object.assign(job, { fetches: Number.NaN });
+      },
+      "TypeError: Attempted to assign to readonly property.",
+    ],
+    [
       "throws an error named by a symbol",
       () => {
         throw Object.assign(new Error("x"), { name: Symbol("odd") });
