@@ -77,7 +77,7 @@ export function natsHarness(start: () => Promise<EngineUnderTest>): Harness {
       atomic: "JetStream takes messages in one by one",
       simulatedTime: "a real server's clock cannot be moved",
     },
-    shortMs: 700,
+    shortMs: 1000,
     start,
   };
 }
