@@ -135,9 +135,8 @@ export class WorkerMember implements Member {
   get settled(): boolean {
     const { base, plan } = this.#world;
     const life = this.#life;
-    return (
-      base.now() >= plan.calmMs && life?.running !== undefined && !this.#stopping && !life.machine.isPaused
-    );
+    if (base.now() < plan.calmMs || life?.running === undefined || this.#stopping) return false;
+    return !life.machine.isPaused && life.watch.isIdle;
   }
 
   /** Whether it is told of news of a queue. */
