@@ -242,7 +242,7 @@ export const CORE: readonly Mutant[] = [
     name: "final-word-after-stop",
     loses: "a PermanentError thrown after a stop is a dead letter",
     file: "src/slots.ts",
-    search: `rest.kind === "threw" && !(rest.error instanceof PermanentError);`,
+    search: `rest.kind === "threw" && !isPermanent(rest.error);`,
     replace: `rest.kind === "threw";`,
     tests: [REGRESSIONS],
   },
