@@ -68,6 +68,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   readonly #waiting: HeldDelivery[] = [];
   #phase: "running" | "stopping" | "closed" = "running";
   #flushing = false;
+  #isRefused = false;
   #waking = false;
   #again = false;
   /** Whether there is reason to believe that a claim would bring something. */
@@ -277,6 +278,8 @@ export class QueueLoop implements SoloMember, LeaseOwner {
         if (this.#phase !== "closed") {
           this.#startWaiting();
           this.#send();
+        } else if (this.#isRefused) {
+          this.#loseUnsent();
         }
       } while (this.#again);
     } finally {
@@ -508,10 +511,8 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   #sendSettle(): void {
     if (this.#deps.limiter?.maySettle() !== false) return this.#traffic.settle();
-    // Without a request to send them by, they are lost as with a crash: the jobs run again when their lease is over.
-    const taken = this.#outbox.take();
-    this.#outbox.answered(taken);
-    for (const { held } of taken) this.#lose(held);
+    // Without a request to send them by, they are lost as with a crash.
+    this.#loseUnsent();
   }
 
   #sendAbandon(): void {
@@ -527,13 +528,20 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     this.#phase = "closed";
     this.#timer.set(NEVER);
     this.#looks.calm();
+    this.#isRefused = true;
+    // A claim that is held back by a renewal must not be sent any more.
+    this.#traffic.stopping();
     for (const held of [...this.#waiting.splice(0), ...this.#lastChances.takeKept()]) this.#lose(held);
-    const unsent = this.#outbox.take();
-    this.#outbox.answered(unsent);
-    for (const { held } of unsent) this.#lose(held);
     this.#reports.refused(error);
     this.#deps.refused(error);
     this.wake();
+  }
+
+  /** What is not sent any more is lost: its jobs run again when their lease is over. */
+  #loseUnsent(): void {
+    const unsent = this.#outbox.take();
+    this.#outbox.answered(unsent);
+    for (const { held } of unsent) this.#lose(held);
   }
 
   #received(claim: PendingClaim, reply: ClaimReply, sentAt: number): void {

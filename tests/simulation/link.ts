@@ -349,7 +349,8 @@ class LinkQueue implements BrokerQueue {
     const { machine, watch } = this.#link.options;
     const sentAt = machine.now();
     return (error) => {
-      const late = machine.now() - sentAt > this.#requestTimeoutMs - 2;
+      // With timers that fire early nobody can tell from here whether it was.
+      const late = machine.hasEarlyTimers || machine.now() - sentAt > this.#requestTimeoutMs - 2;
       if (error instanceof BrokerRefusedError && !late) watch?.refused(this.name);
     };
   }

@@ -190,6 +190,20 @@ test("a claim that was held back by a renewal is not sent after a stop", async (
   expect(await world.sizes()).toMatchObject({ ready: 2, held: 0, dead: 0 });
 });
 
+test("a claim that was held back by a renewal is not sent when the renewal is refused", async () => {
+  const world = new World({ roundTripMs: 10 });
+  world.broker.fault = ({ verb }) => (verb === "renew" ? "refused" : undefined);
+  await world.add(3);
+  const options = { prefetch: 1, leaseMs: 3_000, settleWithinMs: 0 };
+  const worker = await world.start(() => world.platform.sleep(992), options);
+  await world.until(() => world.told("finished").length === 1);
+  const at = world.platform.now();
+  // The job is done while the renewal is under way.
+  expect([world.broker.count("renew"), world.told("refused").length]).toEqual([1, 0]);
+  await expect(world.platform.run(worker.done)).rejects.toThrow("keys may be evicted");
+  expect(world.broker.claims.filter((claim) => claim.at >= at)).toEqual([]);
+});
+
 describe("a drain", () => {
   const definition = defineWorker({
     queues: ["one", "two"].map((name) => queue(name).handle(() => {}, { requestTimeoutMs: 5_000 })),
