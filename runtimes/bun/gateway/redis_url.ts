@@ -30,8 +30,18 @@ export function parseRedisUrl(text: string): RedisAddress {
     hostname: url.hostname === "" ? "127.0.0.1" : url.hostname.replace(/^\[(.*)\]$/, "$1"),
     port: url.port === "" ? 6379 : Number(url.port),
     tls: url.protocol === "rediss:",
-    username: decodeURIComponent(url.username),
-    password: decodeURIComponent(url.password),
+    username: decoded(url.username),
+    password: decoded(url.password),
     database,
   };
+}
+
+function decoded(credential: string): string {
+  try {
+    return decodeURIComponent(credential);
+  } catch {
+    throw new TypeError(
+      "Cannot read the Redis URL: its user or password has a % that begins no escape; write a % itself as %25",
+    );
+  }
 }
