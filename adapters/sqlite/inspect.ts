@@ -28,8 +28,9 @@ function rowsOf(tables: Tables, state: JobState, limit: number, now: number): re
     case "ready": {
       const rows: SqlRow[] = [];
       for (const level of [0, 1, 2]) {
-        rows.push(...sql.peekReady.all(queue, level, limit - rows.length));
-        rows.push(...sql.peekDue.all(queue, level, now, limit - rows.length));
+        // Not spread into one push: there may be more rows than a call can have arguments.
+        for (const row of sql.peekReady.all(queue, level, limit - rows.length)) rows.push(row);
+        for (const row of sql.peekDue.all(queue, level, now, limit - rows.length)) rows.push(row);
       }
       return rows;
     }

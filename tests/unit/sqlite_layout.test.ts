@@ -239,6 +239,15 @@ test("commits that leave nothing to claim wake nobody", async () => {
   await watch.close();
 });
 
+test("a look at more jobs than a call can have arguments shows them all", async () => {
+  const many = 700_000;
+  db.query(
+    `WITH RECURSIVE counted (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < ?)
+      INSERT INTO eddy_jobs (queue, id, body) SELECT 1, 'a' || n, '' FROM counted`,
+  ).run(many);
+  expect((await queue.peek!("ready", 1_000_000)).length).toBe(many);
+}, 30_000);
+
 describe("what a claim costs", () => {
   test("every statement of a claim and a settlement goes by an index or by rows, whatever the statistics", async () => {
     // The worst statistics there can be: of a moment when every table had a single row.
