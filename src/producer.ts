@@ -20,7 +20,7 @@ import { BrokerRefusedError, EnqueueError } from "./errors.ts";
 import type { Platform } from "./platform.ts";
 import type { QueueDefinition } from "./queue.ts";
 import { asError, withDeadline } from "./requests.ts";
-import { describeIssues } from "./schemas.ts";
+import { whyNot } from "./schemas.ts";
 
 export interface EnqueueOptions {
   /**
@@ -274,10 +274,8 @@ function nextChunk(jobs: readonly NewJob[], sizes: readonly number[], from: numb
 
 async function assertFits<Body>(queue: QueueDefinition<Body>, value: unknown, index: number): Promise<void> {
   if (queue.schema === undefined) return;
-  const result = await queue.schema["~standard"].validate(value);
-  if (result.issues !== undefined) {
-    throw new TypeError(`Cannot enqueue job ${index} to ${queue.name}: ${describeIssues(result.issues)}`);
-  }
+  const why = await whyNot(queue.schema, value);
+  if (why !== undefined) throw new TypeError(`Cannot enqueue job ${index} to ${queue.name}: ${why}`);
 }
 
 /** Reads or writes a job's body; the fault it may have is told with the job's index. */

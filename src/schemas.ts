@@ -23,6 +23,19 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   };
 }
 
+/** What is told of a schema that throws or rejects. What it threw could quote the body, so nothing of that is said. */
+const SCHEMA_THREW = "The queue's schema threw instead of answering; mend the schema";
+
+/** Why a value does not fit a schema, or nothing when it does. Never throws, whatever the schema does; the text names places, never values. */
+export async function whyNot(schema: StandardSchema, value: unknown): Promise<string | undefined> {
+  try {
+    const result = await schema["~standard"].validate(value);
+    return result.issues === undefined ? undefined : describeIssues(result.issues);
+  } catch {
+    return SCHEMA_THREW;
+  }
+}
+
 /**
  * Says where a body does not fit, without saying what it holds: paths and the issues' kinds of complaint can quote the value, so only the
  * paths are named.

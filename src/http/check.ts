@@ -6,7 +6,7 @@
 import type { RawBody } from "../broker.ts";
 import { decodeBody } from "../codec.ts";
 import type { QueueDefinition } from "../queue.ts";
-import { describeIssues } from "../schemas.ts";
+import { whyNot } from "../schemas.ts";
 
 /** Why a body does not fit, or nothing when it does. The text names places, never values. */
 export async function whyUnfit(queue: QueueDefinition, body: RawBody): Promise<string | undefined> {
@@ -17,7 +17,10 @@ export async function whyUnfit(queue: QueueDefinition, body: RawBody): Promise<s
     if (error instanceof TypeError) return error.message;
     throw error;
   }
-  if (queue.schema === undefined) return undefined;
-  const result = await queue.schema["~standard"].validate(value);
-  return result.issues === undefined ? undefined : describeIssues(result.issues);
+  return queue.schema === undefined ? undefined : await whyNot(queue.schema, value);
+}
+
+/** The queue for bodies that {@linkcode whyUnfit} let pass: a schema that is asked a second time could answer otherwise. */
+export function withoutSchema(queue: QueueDefinition): QueueDefinition {
+  return { ...queue, schema: undefined };
 }

@@ -9,7 +9,7 @@ import type { Producer } from "../producer.ts";
 import type { QueueDefinition } from "../queue.ts";
 import { brokerRefusal, Refusal } from "./answers.ts";
 import { chunksOf, readLimited } from "./body.ts";
-import { whyUnfit } from "./check.ts";
+import { whyUnfit, withoutSchema } from "./check.ts";
 import { type AcceptedLine, ingestLines, type RejectedLine } from "./ingest.ts";
 import { jobOptionsOf } from "./job_options.ts";
 import type { QueueRegistry } from "./registry.ts";
@@ -58,7 +58,7 @@ async function enqueueOne(
   const body = await readLimited(c.req.raw, maxBodyBytes);
   const unfit = await whyUnfit(queue, body);
   if (unfit !== undefined) throw new Refusal(422, "invalid-body", unfit);
-  const [result] = await options.producer.enqueueRaw(queue, [{ body, ...job }]);
+  const [result] = await options.producer.enqueueRaw(withoutSchema(queue), [{ body, ...job }]);
   return c.json(result!, result!.duplicate ? 200 : 201);
 }
 

@@ -8,7 +8,7 @@ import type { Priority } from "../broker.ts";
 import { BrokerError, EnqueueError } from "../errors.ts";
 import type { Producer } from "../producer.ts";
 import type { QueueDefinition } from "../queue.ts";
-import { whyUnfit } from "./check.ts";
+import { whyUnfit, withoutSchema } from "./check.ts";
 import { type Line, LineSplitter } from "./ndjson.ts";
 
 export interface AcceptedLine {
@@ -97,7 +97,7 @@ async function enqueueLines(
   if (fit.length === 0) return { accepted: [], rejected };
   try {
     const results = await options.producer.enqueueRaw(
-      options.queue,
+      withoutSchema(options.queue),
       fit.map((line) => ({ body: line.bytes, ...options.job })),
     );
     return { accepted: fit.map((line, i) => ({ line: line.number, ...results[i]! })), rejected };

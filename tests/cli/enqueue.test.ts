@@ -130,6 +130,23 @@ describe("NDJSON", () => {
     expect(err).toBe("code 0\n");
   });
 
+  test("a schema that throws rejects its line, the rest goes on, and what it threw is not told", async () => {
+    await using folder = await scratch();
+    await Bun.write(
+      folder.file("worker.ts"),
+      `import { defineWorker, queue } from "${join(ROOT, "src/mod.ts")}";
+       const validate = (value) => { if (value === 2) throw "hush"; return { value }; };
+       const body = { "~standard": { version: 1, vendor: "test", validate } };
+       export default defineWorker({ queues: [queue("q", { body }).handle(() => {})] });`,
+    );
+    const { code, out, err } = await eddy(["enqueue", "q", "--worker", "worker.ts"], {
+      cwd: folder.path,
+      input: "1\n2\n3\n",
+    });
+    expect([code, out]).toEqual([1, "q: 2 accepted, 1 rejected\n"]);
+    expect(err).toBe("line 2: The queue's schema threw instead of answering; mend the schema\n");
+  });
+
   test("an empty input is no job and no error", async () => {
     await using folder = await scratch();
     const { code, out } = await eddy(["enqueue", "q"], { cwd: folder.path, input: "" });

@@ -4,7 +4,7 @@
  * @module
  */
 import { isHeaderName, isHeaderValue, isJobId, type Priority } from "../../../src/broker.ts";
-import { whyUnfit } from "../../../src/http/check.ts";
+import { whyUnfit, withoutSchema } from "../../../src/http/check.ts";
 import { ingestLines } from "../../../src/http/ingest.ts";
 import { Producer } from "../../../src/producer.ts";
 import type { QueueDefinition } from "../../../src/queue.ts";
@@ -133,7 +133,7 @@ async function fromArguments(
   }
   const named = id === undefined ? {} : { id };
   const results = await producer.enqueueRaw(
-    definition,
+    withoutSchema(definition),
     fit.map((body) => ({ body, ...job, ...named })),
   );
   const duplicates = results.filter((result) => result.duplicate).length;
