@@ -38,15 +38,30 @@ export async function whyNot(schema: StandardSchema, value: unknown): Promise<st
 
 /**
  * Says where a body does not fit, without saying what it holds: paths and the issues' kinds of complaint can quote the value, so only the
- * paths are named.
+ * paths are named, as {@linkcode placeOf} shows them.
  */
 export function describeIssues(issues: readonly SchemaIssue[]): string {
-  const places = issues.slice(0, 5).map((issue) => {
-    const path = (issue.path ?? [])
-      .map((part) => String(typeof part === "object" ? part.key : part))
-      .join(".");
-    return path === "" ? "the whole body" : path;
-  });
+  const places = issues.slice(0, 5).map((issue) => placeOf(issue));
   const more = issues.length > 5 ? ` and ${issues.length - 5} more` : "";
   return `The body does not fit the queue's schema at: ${[...new Set(places)].join(", ")}${more}`;
+}
+
+/** The longest path that is told, in characters. */
+const MAX_PATH_LENGTH = 80;
+/** Keys that a schema's author would write. Others may be the sender's data, as the keys of a map are, and are not told. */
+const PLAIN_KEY = /^(?:[A-Za-z_$][A-Za-z0-9_$]{0,39}|[0-9]{1,40})$/;
+
+/** The path of an issue, cut at 80 characters; a key that is neither a plain identifier nor an index, of 40 characters at most, is shown as `[…]`. */
+export function placeOf(issue: { readonly path?: readonly unknown[] | undefined }): string {
+  // No more parts than the longest path could show.
+  const path = (issue.path ?? [])
+    .slice(0, MAX_PATH_LENGTH)
+    .map((part) => {
+      const key = typeof part === "object" && part !== null ? (part as { key?: unknown }).key : part;
+      const text = typeof key === "string" || typeof key === "number" ? String(key) : "";
+      return PLAIN_KEY.test(text) ? text : "[…]";
+    })
+    .join(".");
+  if (path === "") return "the whole body";
+  return path.length > MAX_PATH_LENGTH ? `${path.slice(0, MAX_PATH_LENGTH - 1)}…` : path;
 }

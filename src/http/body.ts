@@ -4,6 +4,7 @@
  * @module
  */
 import * as v from "valibot";
+import { placeOf } from "../schemas.ts";
 import { Refusal } from "./answers.ts";
 
 /** The most that a request with options in JSON may be, in bytes. */
@@ -75,7 +76,7 @@ export async function readOptions<S extends v.GenericSchema>(
   }
   const result = v.safeParse(schema, value);
   if (result.success) return result.output;
-  const places = result.issues.map((issue) => v.getDotPath(issue) ?? "the whole body");
+  const places = result.issues.slice(0, 5).map((issue) => placeOf(issue));
   throw new Refusal(
     422,
     "invalid-options",

@@ -108,6 +108,8 @@ describe("tending", () => {
     expectRefusal(await clear('{"states":[]}'), 422, "invalid-options");
     expectRefusal(await clear('{"states":["held"]}'), 422, "invalid-options");
     expectRefusal(await clear('{"states":["dead"],"sure":"hush"}'), 422, "invalid-options", "hush");
+    const long = await clear(JSON.stringify({ states: ["dead"], ["k".repeat(50_000)]: 1 }));
+    expectRefusal(long, 422, "invalid-options", "kkk");
     expectRefusal(await clear("{states: hush"), 400, "malformed-json", "hush");
     expectRefusal(await clear(`{"states":["dead"]${" ".repeat(70_000)}}`), 413, "too-large");
     expect((await clear('{"states":["dead"]}')).json).toEqual({ queue: "emails", cleared: 1 });

@@ -58,7 +58,7 @@ describe("where a body does not fit", () => {
         { message: "secret", path: ["a", 0, "b"] },
         { message: "secret", path: [Symbol("s")] },
       ]),
-    ).toBe("The body does not fit the queue's schema at: a.0.b, Symbol(s)");
+    ).toBe("The body does not fit the queue's schema at: a.0.b, […]");
     expect(describeIssues(Array.from({ length: 9 }, (_, i) => ({ message: "", path: [i] })))).toEndWith(
       "0, 1, 2, 3, 4 and 4 more",
     );
