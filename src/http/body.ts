@@ -59,7 +59,7 @@ export async function readLimited(request: Request, maxBytes: number): Promise<U
 /**
  * Reads options sent as JSON; an empty body means none.
  *
- * @throws {Refusal} 400 when it is no JSON, 422 when a field does not fit, 413 when it is too large.
+ * @throws {Refusal} 400 when it is no JSON object, 422 when a field does not fit, 413 when it is too large.
  */
 export async function readOptions<S extends v.GenericSchema>(
   request: Request,
@@ -73,6 +73,10 @@ export async function readOptions<S extends v.GenericSchema>(
     } catch {
       throw new Refusal(400, "malformed-json", "Cannot read the request's options: they are not JSON");
     }
+  }
+  // An array without elements would pass for options of which none is given.
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new Refusal(400, "malformed-json", "Cannot read the request's options: they are not a JSON object");
   }
   const result = v.safeParse(schema, value);
   if (result.success) return result.output;

@@ -141,6 +141,15 @@ describe("draining", () => {
     expectRefusal(await post(openApp({ definition: undefined as never }), "/v1/drain"), 501, "not-offered");
   });
 
+  test("does not start with options that are no object", async () => {
+    const app = openApp();
+    await post(app, "/v1/queues/notes/jobs", "left");
+    for (const options of ["[]", "null", "5", '"hush"', '["hush"]']) {
+      expectRefusal(await post(app, "/v1/drain", options), 400, "malformed-json", "hush");
+    }
+    expect((await ask(app, "/v1/queues/notes/ready")).json.jobs).toHaveLength(1);
+  });
+
   test("is refused while another one runs here, and allowed after it", async () => {
     const started = gate();
     const finish = gate();
