@@ -5,7 +5,7 @@
  */
 import type { ClaimReply, ClaimRequest } from "../../src/broker.ts";
 import type { Core } from "./core.ts";
-import { holdAll, type Raw } from "./deliveries.ts";
+import { holdAll, type Raw, receive } from "./deliveries.ts";
 import type { Exhausted } from "./exhausted.ts";
 import { Gathering } from "./gathering.ts";
 import { type Held, Lease } from "./leases.ts";
@@ -32,8 +32,10 @@ export class Claiming {
     this.#exhausted = exhausted;
     this.#provisioning = provisioning;
     this.#settling = settling;
-    core.stray = (lane, message) =>
-      this.#giveBack([{ lane, message, reply: message.reply ?? "", sentAt: core.now() }]);
+    core.stray = (lane, message) => {
+      const raw = receive(lane, message, core.now());
+      if (raw !== undefined) this.#giveBack([raw]);
+    };
   }
 
   claim(request: ClaimRequest, timeoutMs: number): Promise<ClaimReply> {

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Msg } from "nats.ws";
+import type { RawBody } from "../../src/broker.ts";
 import { type DeliveryInfo, msOf, parseAckSubject } from "./ack_subject.ts";
 import { type Envelope, readEnvelope } from "./envelope.ts";
 import type { Lane } from "./lane.ts";
@@ -11,53 +12,52 @@ import type { Held, Lease, Leases } from "./leases.ts";
 import { priorityOf } from "./names.ts";
 import { bodyOf } from "./text.ts";
 
-/** A message that came for a claim, before it is put under a lease. Its reply is read at once: the library reads it lazily. */
+/** A message that came for a claim, read as it came: while the server is still handing out the others. */
 export interface Raw {
   readonly lane: Lane;
-  readonly message: Msg;
   readonly reply: string;
+  readonly info: DeliveryInfo;
+  readonly envelope: Envelope;
+  readonly bytes: Uint8Array;
+  readonly body: RawBody;
   /** When the pull that brought it was sent, on the broker's clock: the server's lease began no earlier. */
   readonly sentAt: number;
+}
+
+/** Reads a message; `undefined` of one that is no delivery. */
+export function receive(lane: Lane, message: Msg, sentAt: number): Raw | undefined {
+  // The library reads it anew at each asking.
+  const reply = message.reply ?? "";
+  const info = parseAckSubject(reply);
+  if (info === undefined) return undefined;
+  const bytes = message.data;
+  const envelope = readEnvelope(headerText(lane, message, reply, bytes));
+  return { lane, reply, info, envelope, bytes, body: bodyOf(bytes), sentAt };
 }
 
 const decoder = new TextDecoder();
 
 /** Puts messages under a lease, in the order in which they are to be handed out. */
 export function holdAll(raws: readonly Raw[], lease: Lease, leases: Leases, now: number): void {
-  const found: Unplaced[] = [];
-  for (const raw of raws) {
-    const one = read(raw, leases, now);
-    if (one !== undefined) found.push(one);
-  }
+  const found = raws.filter((raw) => isNew(raw, leases, now));
   if (!inOrder(found)) found.sort(before);
   for (const one of found) hold(one, lease);
 }
 
-interface Unplaced {
-  readonly raw: Raw;
-  readonly info: DeliveryInfo;
-  readonly envelope: Envelope;
-}
-
-function read(raw: Raw, leases: Leases, now: number): Unplaced | undefined {
-  const info = parseAckSubject(raw.reply);
-  if (info === undefined) return undefined;
-  const { lane } = raw;
-  const known = lane.held.get(info.streamSequence);
-  if (known !== undefined) {
-    if (now < known.lease.deadline) {
-      // The server forgot that we have it (it crashed). It is being worked on, so this hand-out takes the place of the first.
-      known.reply = raw.reply;
-      return undefined;
-    }
-    leases.end(known.lease, now);
+function isNew(raw: Raw, leases: Leases, now: number): boolean {
+  const known = raw.lane.held.get(raw.info.streamSequence);
+  if (known === undefined) return true;
+  if (now < known.lease.deadline) {
+    // The server forgot that we have it (it crashed). It is being worked on, so this hand-out takes the place of the first.
+    known.reply = raw.reply;
+    return false;
   }
-  return { raw, info, envelope: readEnvelope(headerText(raw)) };
+  leases.end(known.lease, now);
+  return true;
 }
 
 /** A message's headers as they came. The library's own reading of them costs more than all the rest of a delivery. */
-function headerText({ lane, message, reply }: Raw): string {
-  const { data } = message;
+function headerText(lane: Lane, message: Msg, reply: string, data: Uint8Array): string {
   // Of a message of ours the subject is known, so the headers' length is too.
   const size = (message as Msg & { size?(): number }).size?.() ?? 0;
   const length = size - lane.subject.length - reply.length - data.length;
@@ -69,31 +69,27 @@ function headerText({ lane, message, reply }: Raw): string {
 }
 
 /** A job's place: when it was stored, and under which sequence. Places compare as texts. */
-export function placeOf({ envelope, info }: Pick<Unplaced, "envelope" | "info">): string {
+export function placeOf({ envelope, info }: Pick<Raw, "envelope" | "info">): string {
   return envelope.place ?? `${info.storedNs}.${String(info.streamSequence).padStart(16, "0")}`;
 }
 
 /** High levels first, within a level by place. */
-function before(a: Unplaced, b: Unplaced): number {
-  const levels = a.raw.lane.level - b.raw.lane.level;
+function before(a: Raw, b: Raw): number {
+  const levels = a.lane.level - b.lane.level;
   if (levels !== 0) return levels;
-  if (a.raw.lane === b.raw.lane && a.raw.lane.kind !== "returned") {
-    return a.info.streamSequence - b.info.streamSequence;
-  }
+  if (a.lane === b.lane && a.lane.kind !== "returned") return a.info.streamSequence - b.info.streamSequence;
   const [one, two] = [placeOf(a), placeOf(b)];
   return one < two ? -1 : one > two ? 1 : 0;
 }
 
-function inOrder(found: readonly Unplaced[]): boolean {
+function inOrder(found: readonly Raw[]): boolean {
   for (let at = 1; at < found.length; at++) {
-    if (before(found[at - 1] as Unplaced, found[at] as Unplaced) > 0) return false;
+    if (before(found[at - 1] as Raw, found[at] as Raw) > 0) return false;
   }
   return true;
 }
 
-function hold({ raw, info, envelope }: Unplaced, lease: Lease): void {
-  const { lane, message, reply } = raw;
-  const body = message.data;
+function hold({ lane, reply, info, envelope, bytes, body }: Raw, lease: Lease): void {
   const held: Held = {
     lane,
     sequence: info.streamSequence,
@@ -107,10 +103,10 @@ function hold({ raw, info, envelope }: Unplaced, lease: Lease): void {
       suspect: envelope.suspect || info.delivered > 1,
       enqueuedAt: envelope.enqueuedAt ?? msOf(info.storedNs),
       headers: envelope.headers,
-      body: bodyOf(body),
+      body,
       priority: priorityOf(lane.level),
     },
-    body,
+    body: bytes,
     lease,
     reply,
     open: true,

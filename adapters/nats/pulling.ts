@@ -9,7 +9,7 @@ import type { Msg } from "nats.ws";
 import { BrokerError } from "../../src/errors.ts";
 import { onAbort } from "./aborting.ts";
 import type { Core } from "./core.ts";
-import type { Raw } from "./deliveries.ts";
+import { type Raw, receive } from "./deliveries.ts";
 import type { Lane } from "./lane.ts";
 import type { Session } from "./session.ts";
 
@@ -76,8 +76,9 @@ export async function pullOnce(core: Core, options: PullOptions): Promise<number
   let timer = setTimeout(quiet, Math.min(waitMs + QUIET_MS, Math.max(1, failAt - core.now())));
   try {
     const end = await line.pull(batch, waitMs, (message: Msg) => {
-      take({ lane, message, reply: message.reply ?? "", sentAt }, isOver);
       got += 1;
+      const raw = receive(lane, message, sentAt);
+      if (raw !== undefined) take(raw, isOver);
     });
     if (isQuiet && got === 0) {
       // The server answered everything else: the consumer may be gone, and is looked at again.

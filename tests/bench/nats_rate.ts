@@ -13,7 +13,7 @@ import { idsOf, job } from "../support/conformance_steps.ts";
 import { startNats } from "../support/nats_server.ts";
 
 const MOST = Number(process.argv[2] ?? 60_000);
-const ROUNDS = 5;
+const ROUNDS = Number(process.argv[3] ?? 5);
 const server = await startNats();
 const settings = { leaseMs: 30_000, requestTimeoutMs: 5_000, dedupeWindowMs: 60_000 };
 const encoder = new TextEncoder();
