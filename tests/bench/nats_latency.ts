@@ -58,10 +58,9 @@ for (const priority of ["normal", "high"] as const) {
     if (reply.deliveries.length !== 1) throw new Error("it did not come");
     await ackAll(reply);
   }
-  console.log(
-    `${priority} one published after 300 ms: after it (ms)`.padEnd(47) + `${shown(late)}   (bar: 20)`,
-  );
-  console.log(`${"".padEnd(27)}the claim took (ms)`.padEnd(47) + shown(waited));
+  const name = `${priority} one published after 300 ms: after it (ms)`.padEnd(47);
+  console.log(`${name}${shown(late)}   (bar: 20)`);
+  console.log(`${"the claim took (ms)".padStart(46)} ${shown(waited)}`);
 }
 
 const none: number[] = [];
