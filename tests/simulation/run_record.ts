@@ -59,6 +59,8 @@ export class RunRecord {
   /** The loop waits for its handler no longer. */
   left(): void {
     this.#left = true;
+    // Told to stop, it ran past its own time limit as well: what told it first counts.
+    this.interrupted = this.#job.signal.reason instanceof WorkerStoppedError;
     if (this.#gaveUp()) this.#timedOut = true;
   }
 
