@@ -14,6 +14,12 @@ import {
 /** How long a connection may be silent, in seconds: longer than any request waits for the broker. */
 const IDLE_SECONDS = 60;
 
+/** The answer to a request whose URL cannot be told, in the shape of the app's refusals. */
+const NO_URL = {
+  error: "Cannot read the request: its Host header is missing or malformed",
+  code: "invalid-host",
+};
+
 /**
  * Listens.
  *
@@ -28,6 +34,8 @@ export function serveHttp(address: Address, fetch: FetchHandler): HttpServer {
       development: false,
       idleTimeout: IDLE_SECONDS,
       fetch(request, listening) {
+        // Without a Host header that can be read the request has no URL, and nobody further on could route it.
+        if (!URL.canParse(request.url)) return Response.json(NO_URL, { status: 400 });
         // A drain is silent until its report; its budget bounds it, and a caller who hangs up ends it.
         if (new URL(request.url).pathname === "/v1/drain") listening.timeout(request, 0);
         return fetch(request);

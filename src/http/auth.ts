@@ -67,6 +67,13 @@ async function sha256(text: string): Promise<Uint8Array> {
  * page of another origin sends, or one that had its name point here, is refused.
  */
 function assertFromThisMachine(url: string, origin: string | undefined): void {
+  if (!URL.canParse(url)) {
+    throw new Refusal(
+      400,
+      "invalid-host",
+      "Cannot read the request: its Host header is missing or malformed",
+    );
+  }
   const fromPage = origin !== undefined && !isLoopbackOrigin(origin);
   if (fromPage || !isLoopbackHost(new URL(url).hostname)) {
     throw new Refusal(
