@@ -15,6 +15,9 @@ export const WORKER_FILES = ["worker.ts", "worker.js", "worker.mjs"] as const;
 /** The example that comes with Eddy, for a folder without a worker. */
 const EXAMPLE = fileURLToPath(new URL("../../examples/worker.ts", import.meta.url));
 
+/** What names a broker or is a URL of any kind. */
+const BROKER_LIKE = /:\/\/|^(?:https?|wss?|rediss?|nats|sqlite|memory):/i;
+
 export interface LoadedWorker {
   readonly definition: WorkerDefinition;
   readonly file: string;
@@ -36,6 +39,12 @@ export async function loadWorker(
   const found = named ?? WORKER_FILES.find((file) => existsSync(file));
   const file = found === undefined ? EXAMPLE : resolve(found);
   const shown = found ?? "examples/worker.ts";
+  // A URL may hold credentials, so nothing of it is printed.
+  if (!existsSync(file) && BROKER_LIKE.test(shown)) {
+    throw new UsageError(
+      "Cannot load the worker: FILE looks like a broker's URL; name the worker's file, and the broker with --broker",
+    );
+  }
   if (!existsSync(file)) throw new UsageError(`Cannot load the worker: ${shown} is not there; name its file`);
   let exported: unknown;
   try {

@@ -156,6 +156,23 @@ describe("brokers that cannot be used end with 1 and a sentence without their se
 });
 
 describe("workers that cannot be loaded", () => {
+  test("a broker's URL in the place of FILE is not printed", async () => {
+    for (const url of ["https://user:hush@host/?token=hush", "redis://:hush@host", "wss:user:hush@host"]) {
+      for (const args of [
+        ["worker", url],
+        ["drain", url],
+        ["stats", "q", "--worker", url],
+      ]) {
+        const { code, out, err } = await eddy(args);
+        expect([code, out]).toEqual([2, ""]);
+        expect(err).toContain(
+          "FILE looks like a broker's URL; name the worker's file, and the broker with --broker",
+        );
+        expect(err).not.toContain("hush");
+      }
+    }
+  });
+
   test.each([
     ["export default 5;", "is no worker"],
     ["export const x = 1;", "is no worker"],
