@@ -8,8 +8,8 @@ const FORGET_PER_ENQUEUE = 8;
 
 export interface EnqueueOutcome {
   readonly answers: readonly Enqueued[];
-  /** Whether jobs became ready. */
-  readonly madeReady: boolean;
+  /** Whether jobs were taken in, delayed ones too: whoever sleeps must learn the new due time. */
+  readonly isNews: boolean;
 }
 
 /** Takes jobs in, or answers as it did when the request came first. Belongs inside a transaction. */
@@ -25,9 +25,9 @@ export function enqueueJobs(
   if (before !== undefined && Number(before.until) > now) {
     const duplicates = String(before.answer);
     const answers = jobs.map((job, i) => ({ id: job.id, duplicate: duplicates[i] === "d" }));
-    return { answers, madeReady: false };
+    return { answers, isNews: false };
   }
-  let madeReady = false;
+  let isNews = false;
   let added = 1;
   const answers = jobs.map((job): Enqueued => {
     if (job.dedupe) {
@@ -46,7 +46,7 @@ export function enqueueJobs(
       storedHeaders(job.headers),
       storedBody(job.body),
     );
-    madeReady ||= !isDelayed;
+    isNews = true;
     return { id: job.id, duplicate: false };
   });
   // One letter a job: `d` where it was kept out.
@@ -55,7 +55,7 @@ export function enqueueJobs(
   for (const row of sql.oldSeen.all(now, added + FORGET_PER_ENQUEUE)) {
     sql.forgetSeen.run(Number(row.queue), String(row.kind), String(row.key));
   }
-  return { answers, madeReady };
+  return { answers, isNews };
 }
 
 function isSeen({ sql, queue }: Tables, id: string, now: number): boolean {

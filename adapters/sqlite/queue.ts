@@ -90,10 +90,10 @@ export class SqliteQueue implements BrokerQueue {
 
   async enqueue(requestId: string, jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
     checkEnqueue(requestId, jobs, this.#limits);
-    const { answers, madeReady } = this.#write("enqueue", (tables, now) =>
+    const { answers, isNews } = this.#write("enqueue", (tables, now) =>
       enqueueJobs(tables, requestId, jobs, now, this.#windowMs),
     );
-    if (madeReady) this.#announce();
+    if (isNews) this.#announce();
     return answers;
   }
 
@@ -151,14 +151,17 @@ export class SqliteQueue implements BrokerQueue {
   }
 
   async clear(states: readonly ("ready" | "delayed" | "dead")[]): Promise<number> {
-    const last = this.#read("clear", lastSeq);
-    let cleared = 0;
-    for (const state of new Set(states)) {
-      cleared += await this.#inParts("clear", Infinity, (tables, now, limit) =>
-        clearSome(tables, state, last, limit, now),
-      );
-    }
-    return cleared;
+    // In one transaction: a job's `seq` may be that of one just removed, so between two no bound would keep out what came meanwhile.
+    return this.#write("clear", (tables, now) => {
+      const last = lastSeq(tables);
+      let cleared = 0;
+      for (const state of new Set(states)) {
+        for (let count = -1; count !== 0; cleared += count) {
+          count = clearSome(tables, state, last, ROWS_PER_TRANSACTION, now);
+        }
+      }
+      return cleared;
+    });
   }
 
   async redrive(options: { readonly ids?: readonly string[]; readonly limit: number }): Promise<number> {

@@ -22,6 +22,8 @@ export class Watchers {
   readonly #news = new Set<number>();
   #timer: ReturnType<typeof setInterval> | undefined;
   #seenCommits: number | undefined;
+  /** When each queue's next delayed job was due, as of the last look. */
+  readonly #dueTimes = new Map<number, number>();
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -77,9 +79,15 @@ export class Watchers {
     }
   }
 
+  /** Whether jobs are ready, or one is due sooner than was known. */
   #hasWork(queue: number): boolean {
     return this.#connection.read("watch", (sql) => {
-      return sql.queueState.get(queue)?.paused !== 1 && sql.anyReady.get(queue) !== undefined;
+      if (sql.queueState.get(queue)?.paused === 1) return false;
+      const due = sql.nextDue.get(queue)?.due_at;
+      const known = this.#dueTimes.get(queue) ?? Number.POSITIVE_INFINITY;
+      const dueAt = typeof due === "number" ? due : Number.POSITIVE_INFINITY;
+      this.#dueTimes.set(queue, dueAt);
+      return dueAt < known || sql.anyReady.get(queue) !== undefined;
     });
   }
 

@@ -235,7 +235,8 @@ test("commits that leave nothing to claim wake nobody", async () => {
     await put(other, job("later", { delayMs: 5000 }));
     await lookOn();
   }
-  expect(wakes).toBe(0);
+  // Once for the first, which tells when a job is due; the others are not due sooner.
+  expect(wakes).toBe(1);
   await watch.close();
 });
 

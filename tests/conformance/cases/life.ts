@@ -1,6 +1,6 @@
 import { type ConformanceCase, LONG_MS } from "../../support/conformance.ts";
 import { rejects, same } from "../../support/conformance_assert.ts";
-import { ACK, DEAD, ids, put, RELEASE, settle, take } from "../../support/conformance_steps.ts";
+import { ACK, DEAD, ids, job, put, RELEASE, settle, take } from "../../support/conformance_steps.ts";
 
 const SETTINGS = { leaseMs: LONG_MS, requestTimeoutMs: 10_000, dedupeWindowMs: LONG_MS };
 
@@ -20,6 +20,12 @@ export const lifeCases: readonly ConformanceCase[] = [
       await put(other, "a");
       await until(() => wakes > 0, "the watcher was woken");
       same(ids(await take(queue)), ["a"], "the claim after it");
+      // A delayed job too: whoever sleeps must learn when it is due.
+      for (const connection of [other, queue]) {
+        const before = wakes;
+        await put(connection, job("later", { delayMs: connection === other ? 60_000 : 90_000 }));
+        await until(() => wakes > before, "the watcher was woken for a delayed job");
+      }
       await watch.close();
     },
   },
