@@ -21,7 +21,7 @@
  * from place to place as it is, and a batch is one `LPOP` and one `RPUSH`, however large.
  *
  * **Cost.** `claim`, `settle`, `renew` and `exchange` are one script. An exchange that acks a whole batch and claims the next
- * runs 16 commands within one EVALSHA, whatever the batch's size and the backlog's; up to four more while levels are mixed. Settling part of
+ * runs 11 commands within one EVALSHA, whatever the batch's size and the backlog's; up to ten more while levels are mixed. Settling part of
  * a lease takes two more a delivery. Each verb is one request, two when the server has forgotten the script. An ended lease is
  * remembered for a minute in some 150 bytes.
  *

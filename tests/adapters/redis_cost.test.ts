@@ -6,7 +6,7 @@ import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
 
 const SETTINGS = { leaseMs: 60_000, requestTimeoutMs: 10_000, dedupeWindowMs: 60_000 };
 /** The commands of an exchange that acks a whole batch and claims a full one, its EVALSHA not among them. */
-const COMMANDS_A_BATCH = 16;
+const COMMANDS_A_BATCH = 11;
 
 let redis: RedisOverHttp;
 beforeAll(async () => {

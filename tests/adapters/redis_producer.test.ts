@@ -1,8 +1,10 @@
 /** What comes from elsewhere: producers with one plain command, and records that are none. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
+import { bunPlatform } from "../../runtimes/bun/mod.ts";
 import type { BrokerQueue } from "../../src/broker.ts";
 import { isJobId } from "../../src/broker.ts";
+import { queue as defineQueue, defineWorker, startWorker } from "../../src/mod.ts";
 import {
   ACK,
   bytes,
@@ -10,6 +12,7 @@ import {
   ids,
   idsOf,
   job,
+  leaseId,
   put,
   RELEASE,
   RETRY,
@@ -110,6 +113,90 @@ test("a backlog in the inbox is worked off in order beside what is enqueued", as
   expect(bodies[0]).toBe("urgent");
   expect(bodies.length).toBe(352);
   expect(bodies.filter((body) => String(body).startsWith("x"))).toEqual(idsOf("x", 350));
+});
+
+/** How many bodies lie in the inbox still. */
+const inInbox = (queue: BrokerQueue) => redis.server.command("LLEN", `eddy:{${queue.name}}:inbox`);
+const MEGABYTE = 1_048_576;
+
+test("large bodies leave the inbox a few at a time, and a claim tells that more are there", async () => {
+  const queue = await fresh();
+  // One megabyte is beyond the bound by itself: each claim moves one, and never none.
+  await push(queue, "inbox", ...idsOf("x", 20).map((id) => id.padEnd(MEGABYTE, "ß".repeat(7))));
+  const bodies: string[] = [];
+  for (let left = 19; left >= 0; left--) {
+    const reply = await queue.claim({ leaseId: leaseId(), max: 100, waitMs: 0 });
+    expect([reply.deliveries.length, await inInbox(queue)]).toEqual([1, left]);
+    if (left > 0) expect(reply.nextDueMs).toBe(0);
+    else expect(reply.nextDueMs).toBeGreaterThan(0);
+    bodies.push(...reply.deliveries.map((one) => String(one.body).slice(0, 3)));
+    await settle(queue, reply.deliveries, ACK);
+  }
+  expect(bodies.map((body) => body.replace(/ß.*/, ""))).toEqual(idsOf("x", 20));
+  // Of smaller ones as many as make up 256 KiB, text or not.
+  const random = crypto.getRandomValues(new Uint8Array(65_536));
+  await push(queue, "inbox", ...Array.from({ length: 10 }, () => random));
+  expect((await take(queue, 100)).map((one) => bytes(one.body))).toEqual([random, random, random, random]);
+  expect(await inInbox(queue)).toBe(6);
+  expect((await drain(queue)).length).toBe(6);
+});
+
+test("a look at a large inbox takes out a few megabytes at most, and shows the first of it", async () => {
+  const queue = await fresh();
+  await push(queue, "inbox", ...idsOf("x", 8).map((id) => id.padEnd(MEGABYTE, ".")));
+  const seen = await queue.peek!("ready", 100);
+  expect(seen.map((one) => String(one.body).slice(0, 2))).toEqual(["x1"]);
+  expect(await queue.sizes!()).toMatchObject({ ready: 8 });
+});
+
+test("large jobs that come due, or whose lease ran out, are moved a few at a time as well", async () => {
+  const queue = await fresh();
+  const body = "x".repeat(200_000);
+  await put(queue, ...idsOf("d", 10).map((id) => job(id, { body, delayMs: 1000 })));
+  await passRedisTime(redis.server, 2000);
+  const delayed = async () => redis.server.command("ZCARD", `eddy:{${queue.name}}:delayed`);
+  const first = await queue.claim({ leaseId: leaseId(), max: 100, waitMs: 0 });
+  expect([ids(first.deliveries), first.nextDueMs, await delayed()]).toEqual([["d1", "d2"], 0, 8]);
+  for (const left of [6, 4, 2, 0]) {
+    expect((await take(queue, 100)).length).toBe(2);
+    expect(await delayed()).toBe(left);
+  }
+  await passRedisTime(redis.server, 61_000);
+  const again = await queue.claim({ leaseId: leaseId(), max: 100, waitMs: 0 });
+  // Two leases of two jobs each.
+  expect([ids(again.deliveries), again.nextDueMs]).toEqual([["d1", "d2"], 0]);
+});
+
+test("a worker empties a large inbox without waiting for a look", async () => {
+  const queue = defineQueue(`produced-${++serial}`);
+  await redis.server.command(
+    "RPUSH",
+    `eddy:{${queue.name}}:inbox`,
+    ...idsOf("x", 12).map((id) => JSON.stringify(id.padEnd(300_000, "."))),
+  );
+  const all = Promise.withResolvers<void>();
+  let seen = 0;
+  const definition = defineWorker({
+    queues: [
+      queue.handle(() => {
+        seen += 1;
+        if (seen === 12) all.resolve();
+      }),
+    ],
+  });
+  const looks: number[] = [];
+  const broker = redis.connect();
+  const worker = await startWorker(definition, {
+    broker,
+    platform: bunPlatform(),
+    on: (event) => {
+      if (event.type === "idle" && seen < 12) looks.push(event.nextLookMs);
+    },
+  });
+  await all.promise;
+  await worker.stop();
+  await broker.close();
+  expect(looks).toEqual([]);
 });
 
 test("a producer that publishes wakes a worker at once", async () => {

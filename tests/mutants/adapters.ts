@@ -186,8 +186,8 @@ export const ADAPTERS: readonly Mutant[] = [
     name: "redis-idempotent-claim",
     loses: "a claim sent again answers the same deliveries",
     file: "adapters/redis/scripts/exchange.ts",
-    search: "return held, -1\n  end",
-    replace: "return {}, -1\n  end",
+    search: "return held, -1\n    end",
+    replace: "return {}, -1\n    end",
     tests: REDIS,
   },
   {

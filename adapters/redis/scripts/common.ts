@@ -21,6 +21,12 @@ export const REMEMBER_LEASE_MS = 60_000;
  */
 export const LEVEL_SPAN = 2 ** 50;
 
+/**
+ * At about so many bytes of jobs a script stops moving more of them from one place to another: looking at each byte of a megabyte takes
+ * Redis tens of milliseconds, in which it serves nobody else.
+ */
+export const MOST_MOVED_BYTES = 262_144;
+
 /** What stands in a lease's list for a delivery that is settled. No record begins with this byte. */
 export const SETTLED = "\u0000settled";
 
@@ -47,6 +53,7 @@ local DEAD, DEAD_ORDER, DEAD_IDS = KEYS[9], KEYS[10], KEYS[11]
 local PREFIX = string.sub(QUEUE, 1, -6)
 local SETTLED = '\0settled'
 local SPAN = ${LEVEL_SPAN}
+local MOST_MOVED = ${MOST_MOVED_BYTES}
 local news = false
 
 local clock = call('TIME')
@@ -78,26 +85,41 @@ local function begin_write() call('PERSIST', LEASES) end
 local function places(count) return call('HINCRBY', QUEUE, 'place', count) - count end
 local function place(number) return string.format('%012.0f', number) end
 
+-- One pass, which ends at the first byte that does not fit; ASCII is passed over by the run.
 local function is_text(bytes)
-  if not string.find(bytes, '[\128-\255]') then return true end
-  local left = string.gsub(bytes, '\240[\144-\191][\128-\191][\128-\191]', '.')
-  left = string.gsub(left, '[\241-\243][\128-\191][\128-\191][\128-\191]', '.')
-  left = string.gsub(left, '\244[\128-\143][\128-\191][\128-\191]', '.')
-  left = string.gsub(left, '\224[\160-\191][\128-\191]', '.')
-  left = string.gsub(left, '[\225-\236\238\239][\128-\191][\128-\191]', '.')
-  left = string.gsub(left, '\237[\128-\159][\128-\191]', '.')
-  left = string.gsub(left, '[\194-\223][\128-\191]', '.')
-  return not string.find(left, '[\128-\255]')
+  local at, size = string.match(bytes, '^[%z\1-\127]*()'), #bytes
+  while at <= size do
+    local lead, rest = string.byte(bytes, at), nil
+    if lead < 194 or lead > 244 then return false
+    elseif lead < 224 then rest = '^[\128-\191][%z\1-\127]*()'
+    elseif lead == 224 then rest = '^[\160-\191][\128-\191][%z\1-\127]*()'
+    elseif lead == 237 then rest = '^[\128-\159][\128-\191][%z\1-\127]*()'
+    elseif lead < 240 then rest = '^[\128-\191][\128-\191][%z\1-\127]*()'
+    elseif lead == 240 then rest = '^[\144-\191][\128-\191][\128-\191][%z\1-\127]*()'
+    elseif lead < 244 then rest = '^[\128-\191][\128-\191][\128-\191][%z\1-\127]*()'
+    else rest = '^[\128-\143][\128-\191][\128-\191][%z\1-\127]*()' end
+    at = string.match(bytes, rest, at + 1)
+    if not at then return false end
+  end
+  return true
 end
 
-local function escape(byte) return string.format('%%%02x', string.byte(byte)) end
+-- From each byte that is escaped to what stands for it; made when it is first needed.
+local escapes
+local function escape(bytes)
+  if not escapes then
+    escapes = {['%'] = '%25'}
+    for byte = 128, 255 do escapes[string.char(byte)] = string.format('%%%02x', byte) end
+  end
+  return (string.gsub(bytes, '[%%\128-\255]', escapes))
+end
 
 -- Makes a record of bytes that are none.
 local function adopt(bytes, number, id, malformed)
   local encoding = 't'
   if not is_text(bytes) then
     encoding = 'x'
-    bytes = string.gsub(bytes, '[%%\128-\255]', escape)
+    bytes = escape(bytes)
   end
   if malformed then encoding = string.upper(encoding) end
   return place(number) .. '|' .. whole(now) .. '|0|0|1|' .. encoding .. '|' .. id .. '|\n' .. bytes
@@ -144,23 +166,43 @@ local function append(records)
   for level, list in pairs(lists) do send('RPUSH', ready(level), list) end
 end
 
+-- Moves stop at a number of jobs and at a number of bytes, so that none holds the server up for long; one job always moves.
+-- What is left is the next claim's.
+
+-- Answers when the next delayed job is due, and how many were moved.
 local function move_due(limit)
-  local due = call('ZRANGEBYSCORE', DELAYED, '-inf', whole(now), 'LIMIT', 0, limit)
-  if #due == 0 then return end
-  call('ZREMRANGEBYRANK', DELAYED, 0, #due - 1)
-  append(due)
+  local due, bytes, next_due = {}, 0, nil
+  while true do
+    local first = call('ZRANGE', DELAYED, #due, #due, 'WITHSCORES')
+    next_due = tonumber(first[2])
+    if not next_due or next_due > now or #due >= limit or bytes >= MOST_MOVED then break end
+    due[#due + 1] = first[1]
+    bytes = bytes + #first[1]
+  end
+  if #due > 0 then
+    call('ZREMRANGEBYRANK', DELAYED, 0, #due - 1)
+    append(due)
+  end
+  return next_due, #due
 end
 
--- What other producers pushed becomes jobs.
-local function move_inbox(limit)
-  local bodies = call('LPOP', INBOX, limit)
-  if not bodies then return end
+-- What other producers pushed becomes jobs. Answers whether some is left.
+local function move_inbox(limit, most_bytes)
+  local bodies, bytes = {}, 0
+  while #bodies < limit and bytes < most_bytes do
+    local body = call('LPOP', INBOX)
+    if not body then break end
+    bodies[#bodies + 1] = body
+    bytes = bytes + #body
+  end
+  if #bodies == 0 then return false end
   local number = places(#bodies)
   for i, body in ipairs(bodies) do
     bodies[i] = adopt(body, number, 'inbox:' .. whole(now) .. ':' .. whole(number), false)
     number = number + 1
   end
   send('RPUSH', ready(1), bodies)
+  return call('EXISTS', INBOX) == 1
 end
 
 -- Ends a lease. The outcome says of each delivery whether it was settled (0) or lost (1); '' when all were settled.
@@ -169,23 +211,24 @@ local function end_lease(id, key, outcome)
   call('SET', key, outcome, 'PX', ${REMEMBER_LEASE_MS})
 end
 
--- Ends a lease as it stands and gives back what it still holds.
+-- Ends a lease as it stands and gives back what it still holds. Answers how many jobs, and how many bytes.
 local function take_back(id, charge)
   local key = lease_key(id)
   local list = try('LRANGE', key, 1, -1)
-  local records, outcome = {}, {}
+  local records, outcome, bytes = {}, {}, 0
   for i, record in ipairs(list) do
     if record == SETTLED then
       outcome[i] = '0'
     else
       outcome[i] = '1'
       records[#records + 1] = record
+      bytes = bytes + #record
     end
   end
   -- Nothing was settled before, or the list is gone though its deadline was there: all is lost.
   if #records == #outcome then outcome = {'*'} end
   end_lease(id, key, table.concat(outcome))
   put_back(records, charge)
-  return #records
+  return #records, bytes
 end
 `;

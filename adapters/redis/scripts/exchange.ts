@@ -110,14 +110,15 @@ end
  * milliseconds more could come (-1: nothing in sight).
  */
 const CLAIM = `
--- Leases that ran out: their jobs become suspects. Answers the next deadline.
+-- Leases that ran out: their jobs become suspects. Answers the next deadline, and how many jobs came back.
 local function take_back_lapsed(limit)
-  local taken = 0
+  local taken, bytes = 0, 0
   while true do
     local first = call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')
     local deadline = tonumber(first[2])
-    if not deadline or deadline > now or taken >= limit then return deadline end
-    taken = taken + take_back(first[1], true)
+    if not deadline or deadline > now or taken >= limit or bytes >= MOST_MOVED then return deadline, taken end
+    local jobs, size = take_back(first[1], true)
+    taken, bytes = taken + jobs, bytes + size
   end
 end
 
@@ -150,6 +151,14 @@ local function plan(max, waiting)
   end
   if normal + low + passed_before > 0 then call('HSET', QUEUE, 'passed:1', normal, 'passed:2', low) end
   return give
+end
+
+-- Where nothing but normal jobs wait that were never taken.
+local function pick_plain(max)
+  local picked = call('LPOP', ready(1), max)
+  if not picked then return {} end
+  if (tonumber(state[4]) or 0) + (tonumber(state[5]) or 0) > 0 then call('HSET', QUEUE, 'passed:1', 0, 'passed:2', 0) end
+  return picked
 end
 
 local function pick(max)
@@ -202,22 +211,26 @@ end
 local function claim(max, lease_ms, most_bytes)
   local id = arg()
   local key = lease_key(id)
-  local held = try('LRANGE', key, 1, -1)
-  if held.err then return {}, -1 end
   local ends = whole(now + lease_ms)
-  if #held > 0 then
-    begin_write()
-    call('ZADD', LEASES, ends, id)
-    return held, -1
+  -- Mostly this claim is new, and nothing waits but normal jobs that were never taken: one command says so.
+  local plain = call('EXISTS', key, INBOX, RETURNED, ready(0), ready(2)) == 0
+  if not plain then
+    local held = try('LRANGE', key, 1, -1)
+    if held.err then return {}, -1 end
+    if #held > 0 then
+      begin_write()
+      call('ZADD', LEASES, ends, id)
+      return held, -1
+    end
   end
-  local picked, deadline, was_cut = {}, nil, false
+  local picked, deadline, delayed, more = {}, nil, nil, false
   if not state[2] then
-    local moves = math.max(max, 100)
-    move_inbox(moves)
-    deadline = take_back_lapsed(moves)
-    move_due(moves)
-    picked = pick(max)
-    was_cut = cut(picked, most_bytes)
+    local moves, taken, due = math.max(max, 100), 0, 0
+    if not plain then more = move_inbox(moves, MOST_MOVED) end
+    deadline, taken = take_back_lapsed(moves)
+    delayed, due = move_due(moves)
+    if plain and taken + due == 0 then picked = pick_plain(max) else picked = pick(max) end
+    more = cut(picked, most_bytes) or more
   end
   local count = #picked
   if count == 0 then
@@ -228,10 +241,9 @@ local function claim(max, lease_ms, most_bytes)
     call('ZADD', LEASES, ends, id)
   end
   if count == max or state[2] then return picked, -1 end
-  if was_cut then return picked, 0 end
+  if more then return picked, 0 end
   local next_due = count > 0 and now + lease_ms or nil
   if deadline and (not next_due or deadline < next_due) then next_due = deadline end
-  local delayed = tonumber(call('ZRANGE', DELAYED, 0, 0, 'WITHSCORES')[2])
   if delayed and (not next_due or delayed < next_due) then next_due = delayed end
   return picked, next_due and math.max(0, next_due - now) or -1
 end

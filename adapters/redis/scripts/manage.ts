@@ -3,7 +3,10 @@
  *
  * @module
  */
-import { COMMON, MOVES, REMEMBER_LEASE_MS } from "./common.ts";
+import { COMMON, MOST_MOVED_BYTES, MOVES, REMEMBER_LEASE_MS } from "./common.ts";
+
+/** Somebody looks at these, once, so it may be more than a claim moves. */
+const MOST_PEEKED_INBOX_BYTES = 4 * MOST_MOVED_BYTES;
 
 /**
  * Opens the queue: founds its generation where there is none. Arguments: generation; the one to found. Answer: `ok`, the
@@ -53,13 +56,13 @@ return {'ok', count, call('ZCARD', DELAYED) - due, held, call('HLEN', DEAD), sta
  * is preceded by a line of its time and its error.
  *
  * What came due is shown behind the ready jobs of its level, where the next claim will put it. What lies in the inbox is moved among
- * them first: only then has it an id.
+ * them first, up to some bytes: only then has it an id.
  */
 export const PEEK = `${COMMON}${MOVES}
 local where, limit = arg(), tonumber(arg())
 local found = {}
 if where == 'ready' then
-  move_inbox(limit)
+  move_inbox(limit, ${MOST_PEEKED_INBOX_BYTES})
   local due = {{}, {}, {}}
   for _, record in ipairs(call('ZRANGEBYSCORE', DELAYED, '-inf', whole(now), 'LIMIT', 0, limit)) do
     local _, _, _, _, level = read(record)
