@@ -300,11 +300,7 @@ export class RedisQueue implements BrokerQueue {
     if (reply[0] === "ok") return reply;
     if (reply[0] === "vanished") return this.#refuse(verb, VANISHED);
     if (reply[0] === "incomplete") {
-      throw new BrokerError(
-        "redis",
-        verb,
-        `Cannot ${verb}: a part of the jobs was lost on its way; none was taken in`,
-      );
+      throw new BrokerError("redis", verb, `Cannot ${verb}: a part of a large request was lost on its way`);
     }
     throw strange(verb, this.#client.origin);
   }

@@ -4,8 +4,8 @@ import { SqlRefusal, type SqlSource, type SqlTrouble, SqlUnavailable } from "./d
 /** What each trouble means for who reads the message, and what to do about it. */
 const SENTENCES: Readonly<Record<SqlTrouble, string>> = {
   busy: "another process holds the database in a transaction for longer than busyTimeoutMs; it is tried again",
-  full: "the disk is full or the database may not grow; make room, nothing was changed",
-  io: "reading or writing the file failed; look at the disk, nothing was changed",
+  full: "the disk is full or the database may not grow; make room",
+  io: "reading or writing the file failed; look at the disk",
   readonly: "the file may only be read; give this process the right to write the file and its folder",
   corrupt:
     "the file is damaged; stop every worker and restore it, or save what can be read with sqlite3's .recover",

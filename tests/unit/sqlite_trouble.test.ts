@@ -108,7 +108,7 @@ describe("at work", () => {
     expect(error).toBeInstanceOf(BrokerError);
     expect(error).not.toBeInstanceOf(BrokerRefusedError);
     expect(error.message).toBe(
-      `Cannot enqueue on ${scratch.file}: the disk is full or the database may not grow; make room, nothing was changed`,
+      `Cannot enqueue on ${scratch.file}: the disk is full or the database may not grow; make room`,
     );
     expect(await queue.sizes!()).toMatchObject({ ready: 1 });
     driver?.exec("PRAGMA max_page_count = 4000");

@@ -122,7 +122,7 @@ scratchTest("a full disk fails the verb whole, and work goes on once there is ro
     [error?.name, error?.message],
     [
       "BrokerError",
-      `Cannot enqueue on ${scratch.file}: the disk is full or the database may not grow; make room, nothing was changed`,
+      `Cannot enqueue on ${scratch.file}: the disk is full or the database may not grow; make room`,
     ],
     "the error",
   );
