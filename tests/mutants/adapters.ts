@@ -266,8 +266,9 @@ export const ADAPTERS: readonly Mutant[] = [
     name: "redis-sends-once",
     loses: "the client sends nothing twice by itself",
     file: "adapters/redis/client.ts",
-    search: "retry: { retries: 0 },",
-    replace: "retry: { retries: 1, backoff: () => 1 },",
+    search: "this.#redis.use((request) => post(address, headers, request.body, this.#signal));",
+    replace:
+      "this.#redis.use(async (request) => { const send = () => post<never>(address, headers, request.body, this.#signal); return await send().catch(send); });",
     tests: ["tests/adapters/redis_once.test.ts"],
   },
   {
