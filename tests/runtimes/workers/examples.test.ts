@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { gzipSync } from "node:zlib";
 import { type RedisOverHttp, startRedisOverHttp } from "../../support/gateway.ts";
+import { type NatsServer, startNats } from "../../support/nats_server.ts";
 import { Workerd } from "../../support/workerd.ts";
 
 const ROOT = resolve(import.meta.dir, "../../..");
@@ -92,6 +93,39 @@ describe("a Worker with a cron and Redis", () => {
   });
 });
 
+describe("a Worker with a cron and NATS", () => {
+  let nats: NatsServer;
+  let workerd: Workerd;
+
+  beforeAll(async () => {
+    nats = await startNats({ config: 'authorization { token: "nats-token" }' });
+    workerd = await Workerd.start({
+      entry: join(ROOT, "examples/workers_nats/worker.ts"),
+      bindings: { EDDY_BROKER: nats.url, EDDY_BROKER_TOKEN: "nats-token", EDDY_TOKEN: TOKEN },
+      objects: { EDDY_CONSUMER: "EddyConsumer" },
+      flags: ["nodejs_compat"],
+      rules: { requests: 50, connections: 6, frozenClock: true },
+    });
+  }, 60_000);
+  afterAll(async () => {
+    await workerd?.stop();
+    await nats?.stop();
+  });
+
+  test("takes jobs in by HTTP, and its cron works them off", async () => {
+    await enqueueMails(workerd, 30);
+    expect(await sizes(workerd)).toMatchObject({ ready: 30 });
+    expect(await workerd.scheduled()).toBe("ok");
+    await untilEmpty(workerd);
+    for (const record of await workerd.records()) expect(record).toMatchObject({ refused: 0, error: null });
+  }, 30_000);
+
+  test("the cron has started the consumer, which needs no further cron", async () => {
+    await enqueueMails(workerd, 10);
+    await untilEmpty(workerd);
+  }, 30_000);
+});
+
 describe("a Worker with nothing but an object", () => {
   let workerd: Workerd;
 
@@ -133,6 +167,7 @@ describe("wrangler deploy --dry-run", () => {
   const BUNDLES = [
     ["wrangler.toml", 66_000],
     ["examples/workers_object/wrangler.toml", 50_000],
+    ["examples/workers_nats/wrangler.toml", 130_000],
   ] as const;
 
   for (const [config, mostBytes] of BUNDLES) {

@@ -1,8 +1,9 @@
 /**
- * A Worker for the tests of crons and consumers over Redis: its handlers call a sink, wait, or compute.
+ * A Worker for the tests of crons and consumers over Redis, or NATS where `NATS_URL` is set: its handlers call a sink, wait, or compute.
  *
  * @module
  */
+import { NatsBroker } from "../../../adapters/nats/mod.ts";
 import { RedisBroker } from "../../../adapters/redis/mod.ts";
 import {
   type ConsumerObjectStub,
@@ -16,6 +17,7 @@ import { type DrainReport, defineWorker, type EddyEvent, type Job, queue } from 
 interface Env {
   readonly REDIS_URL: string;
   readonly REDIS_TOKEN: string;
+  readonly NATS_URL?: string;
   readonly SINK_URL: string;
   readonly EDDY_TOKEN: string;
   readonly CONSUMER: ObjectNamespace;
@@ -54,7 +56,10 @@ const worker = (env: Env) =>
     ],
   });
 
-const broker = (env: Env) => new RedisBroker({ url: env.REDIS_URL, token: env.REDIS_TOKEN });
+const broker = (env: Env) =>
+  env.NATS_URL === undefined
+    ? new RedisBroker({ url: env.REDIS_URL, token: env.REDIS_TOKEN })
+    : new NatsBroker({ url: env.NATS_URL });
 
 export class Consumer extends consumerObject<Env>({
   definition: worker,

@@ -1,0 +1,47 @@
+/**
+ * A Cloudflare Worker with NATS: `POST /v1/queues/emails/jobs` enqueues, a cron drains every minute, and, between the crons, a consumer's object does as soon as there is
+ * work. Each invocation opens one WebSocket to the server and closes it at its end; that is one request of its budget, whatever is sent over it.
+ *
+ * ```sh
+ * npx wrangler secret put EDDY_TOKEN --config examples/workers_nats/wrangler.toml          # what callers of the HTTP API send as Bearer token
+ * npx wrangler secret put EDDY_BROKER_TOKEN --config examples/workers_nats/wrangler.toml   # the token of the NATS server
+ * npx wrangler deploy --config examples/workers_nats/wrangler.toml
+ * ```
+ *
+ * @module
+ */
+import { NatsBroker } from "../../adapters/nats/mod.ts";
+import {
+  type ConsumerObjectStub,
+  consumerObject,
+  createWorkersHandler,
+  type ObjectNamespace,
+} from "../../runtimes/workers/mod.ts";
+import type { Platform } from "../../src/mod.ts";
+import worker from "../worker.ts";
+
+/** The bindings, as `wrangler.toml` has them. */
+export interface Env {
+  /** The address of the server's WebSocket listener: `wss://…`. */
+  readonly EDDY_BROKER: string;
+  readonly EDDY_BROKER_TOKEN: string;
+  readonly EDDY_TOKEN: string;
+  readonly EDDY_CONSUMER: ObjectNamespace;
+}
+
+const broker = (env: Env, { openWebSocket }: Platform) =>
+  new NatsBroker({ url: env.EDDY_BROKER, token: env.EDDY_BROKER_TOKEN, openWebSocket });
+
+/** Drains whenever there is work. */
+export class EddyConsumer extends consumerObject<Env>({ definition: worker, broker, plan: "free" }) {}
+
+const consumer = ({ EDDY_CONSUMER }: Env) =>
+  EDDY_CONSUMER.get(EDDY_CONSUMER.idFromName("consumer")) as ConsumerObjectStub;
+
+export default createWorkersHandler<Env>({
+  definition: worker,
+  broker,
+  consumer,
+  token: (env) => env.EDDY_TOKEN,
+  plan: "free",
+});
