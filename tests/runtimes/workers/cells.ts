@@ -15,6 +15,15 @@ export interface Cell {
 
 const REAL_CLOCK = "a real server's clock cannot be moved";
 
+const natsLacks = {
+  exchange: "JetStream has no request that settles and hands out at once",
+  wake: "its claims wait",
+  memo: "a memo travels with exchanges",
+  fenced: "JetStream knows deliveries, not leases, and takes any ack of them",
+  atomic: "JetStream takes messages in one by one",
+  simulatedTime: REAL_CLOCK,
+} as const;
+
 export const CELLS = {
   memory: { name: "memory", lacks: { waits: "its claims answer at once" }, shortMs: 1000 },
   /** The adapter inside of an object, on the object's storage. */
@@ -27,13 +36,14 @@ export const CELLS = {
       wake: "an object runs its handlers itself, and a drain from outside ends by itself",
       simulatedTime: "the object goes by its own clock",
     },
-    shortMs: 300,
+    shortMs: 1000,
   },
   redis: {
     name: "redis",
     lacks: { waits: "a request over HTTP is answered at once", simulatedTime: REAL_CLOCK },
-    shortMs: 300,
+    shortMs: 1000,
   },
+  nats: { name: "nats", lacks: natsLacks, shortMs: 1000 },
 } as const satisfies Record<string, Cell>;
 
 /** The Platform port's cases. */

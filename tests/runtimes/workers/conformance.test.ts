@@ -1,10 +1,11 @@
-/** The broker port's cases inside workerd: memory, SQLite in a Durable Object, that object from outside, and Redis over HTTP. */
+/** The broker port's cases inside workerd: memory, SQLite in a Durable Object, that object from outside, Redis over HTTP, and NATS over WebSocket. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { cases } from "../../conformance/cases.ts";
 import { EXPECTED } from "../../conformance/harnesses.ts";
 import { applies } from "../../support/conformance.ts";
 import { type RedisOverHttp, startRedisOverHttp } from "../../support/gateway.ts";
+import { type NatsServer, startNats } from "../../support/nats_server.ts";
 import { Workerd } from "../../support/workerd.ts";
 import { type CaseResult, CELLS, type CellName } from "./cells.ts";
 
@@ -16,19 +17,21 @@ const COUNTS: Record<CellName, number> = {
   "durable object": EXPECTED.sqlite - 8,
   // Without the one that needs a clock which can be moved.
   redis: EXPECTED.redis - 1,
+  nats: EXPECTED.nats,
 };
 const CELL_TIMEOUT_MS = 180_000;
 
 let redis: RedisOverHttp;
+let nats: NatsServer;
 let workerd: Workerd;
 /** The cells run side by side: most of their time is spent waiting for leases to run out. */
 const running = new Map<string, Promise<CaseResult[]>>();
 
 beforeAll(async () => {
-  redis = await startRedisOverHttp();
+  [redis, nats] = await Promise.all([startRedisOverHttp(), startNats()]);
   workerd = await Workerd.start({
     entry: resolve(import.meta.dir, "conformance_worker.ts"),
-    bindings: { REDIS_URL: redis.gateway.url, REDIS_TOKEN: redis.gateway.token },
+    bindings: { REDIS_URL: redis.gateway.url, REDIS_TOKEN: redis.gateway.token, NATS_URL: nats.url },
     objects: { QUEUES: "Queues", INSIDE: "Inside" },
   });
   for (const name of Object.keys(CELLS)) {
@@ -42,6 +45,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await workerd?.stop();
   await redis?.stop();
+  await nats?.stop();
 });
 
 for (const [name, cell] of Object.entries(CELLS)) {

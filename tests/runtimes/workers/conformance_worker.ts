@@ -5,6 +5,7 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import { MemoryBroker } from "../../../adapters/memory.ts";
+import { NatsBroker } from "../../../adapters/nats/mod.ts";
 import { RedisBroker } from "../../../adapters/redis/mod.ts";
 import { durableObjectSqlite } from "../../../adapters/sqlite/durable_object_driver.ts";
 import { SqliteBroker } from "../../../adapters/sqlite/mod.ts";
@@ -22,6 +23,7 @@ import { type CaseResult, CELLS, type Cell, type CellName } from "./cells.ts";
 interface Env {
   readonly REDIS_URL: string;
   readonly REDIS_TOKEN: string;
+  readonly NATS_URL: string;
   readonly QUEUES: ObjectNamespace;
   readonly INSIDE: ObjectNamespace;
 }
@@ -70,6 +72,12 @@ async function runNamed(name: CellName, env: Env): Promise<CaseResult[]> {
     case "redis":
       return await runCell(CELLS[name], {
         connect: () => new RedisBroker({ url: env.REDIS_URL, token: env.REDIS_TOKEN }),
+        passMs: passReal,
+        stop: async () => {},
+      });
+    case "nats":
+      return await runCell(CELLS[name], {
+        connect: () => new NatsBroker({ url: env.NATS_URL }),
         passMs: passReal,
         stop: async () => {},
       });
