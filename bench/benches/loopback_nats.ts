@@ -13,10 +13,10 @@ import { race } from "../support/rates.ts";
 export async function natsLoopback(context: Context): Promise<void> {
   const server = await startNats();
   try {
-    for (const batch of [16, 256]) {
+    for (const batch of [1, 16, 256]) {
       context.progress(`nats, batch ${batch}`);
       // Whole batches: a pull that asks for more than there is waits.
-      const jobs = context.pick(400, 120, 2) * 256;
+      const jobs = context.pick(400, 120, 2) * (batch === 1 ? 64 : 256);
       const warmUp = context.pick(5_000, 5_000, 20);
       const eddy: EddyParams = {
         broker: { kind: "nats", url: server.url },
@@ -36,13 +36,13 @@ export async function natsLoopback(context: Context): Promise<void> {
         unit: "jobs/s",
         against: `raw client, pulls of ${batch}: ${Math.round(theirs).toLocaleString("en-US")}`,
         ratio: ours / theirs,
-        bar: atLeast(ours / theirs, 0.95, " ×"),
+        bar: atLeast(ours / theirs, batch === 1 ? 0.9 : 0.95, " ×"),
       });
     }
   } finally {
     await server.stop();
   }
   context.note(
-    "nats: one nats-server for both, the same messages in streams on disk, over WebSocket. The raw client pulls the next batch when the last one is there, acks without waiting for an answer, and does nothing else.",
+    "nats: one nats-server for both, the same messages in streams on disk, over WebSocket. The raw client pulls the next batch when the last one is there, acks without waiting for an answer, and does nothing else: it reads neither headers nor bodies. Acks of both are known to be read by the answer to the pull behind them; the last ones by an answer of their own.",
   );
 }
