@@ -7,6 +7,7 @@ import { ADAPTERS } from "./adapters.ts";
 import { CORE } from "./core.ts";
 import { HTTP } from "./http.ts";
 import type { Mutant } from "./mutant.ts";
+import { NATS } from "./nats.ts";
 
 /** Guards whose loss simulated worlds must notice, too, whatever unit tests say. */
 const SEEN_IN_WORLDS: ReadonlySet<string> = new Set([
@@ -61,4 +62,11 @@ const simulatedOnSqlite = ADAPTERS.filter(({ name }) => SEEN_IN_WORLDS_ON_SQLITE
   (one): Mutant => ({ ...one, name: `${one.name}-in-worlds`, tests: ["tests/simulation/sqlite.test.ts"] }),
 );
 
-export const MUTANTS: readonly Mutant[] = [...CORE, ...ADAPTERS, ...HTTP, ...simulated, ...simulatedOnSqlite];
+export const MUTANTS: readonly Mutant[] = [
+  ...CORE,
+  ...ADAPTERS,
+  ...NATS,
+  ...HTTP,
+  ...simulated,
+  ...simulatedOnSqlite,
+];

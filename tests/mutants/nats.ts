@@ -1,0 +1,43 @@
+/**
+ * The guards of the NATS adapter.
+ *
+ * @module
+ */
+import type { Mutant } from "./mutant.ts";
+
+const REFUSALS = ["tests/adapters/nats_refusals.test.ts"];
+
+export const NATS: readonly Mutant[] = [
+  {
+    name: "nats-ack-policy",
+    loses: "a consumer whose acks are not explicit is refused",
+    file: "adapters/nats/config.ts",
+    search: `if (config.ack_policy !== "explicit") {`,
+    replace: `if (config.ack_policy === "") {`,
+    tests: REFUSALS,
+  },
+  {
+    name: "nats-max-deliver",
+    loses: "a consumer that parks jobs which still have attempts left is refused",
+    file: "adapters/nats/config.ts",
+    search: "if (maxDeliver > 0 && maxDeliver < leastMaxDeliver) {",
+    replace: "if (maxDeliver > 0 && maxDeliver < 0) {",
+    tests: REFUSALS,
+  },
+  {
+    name: "nats-discard",
+    loses: "a stream that drops its oldest jobs when it is full is refused",
+    file: "adapters/nats/config.ts",
+    search: `if (limited.length > 0 && config.discard !== "new") {`,
+    replace: `if (limited.length > 0 && config.discard === "") {`,
+    tests: REFUSALS,
+  },
+  {
+    name: "nats-max-age",
+    loses: "a stream that drops jobs by their age is refused",
+    file: "adapters/nats/config.ts",
+    search: "if ((config.max_age ?? 0) > 0) {",
+    replace: "if ((config.max_age ?? 0) < 0) {",
+    tests: REFUSALS,
+  },
+];
