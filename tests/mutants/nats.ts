@@ -5,6 +5,7 @@
  */
 import type { Mutant } from "./mutant.ts";
 
+const PULL = ["tests/adapters/nats_pull.test.ts"];
 const REFUSALS = ["tests/adapters/nats_refusals.test.ts"];
 
 export const NATS: readonly Mutant[] = [
@@ -39,5 +40,13 @@ export const NATS: readonly Mutant[] = [
     search: "if ((config.max_age ?? 0) > 0) {",
     replace: "if ((config.max_age ?? 0) < 0) {",
     tests: REFUSALS,
+  },
+  {
+    name: "nats-strays-go-back",
+    loses: "what comes for a claim that was abandoned goes back at once",
+    file: "adapters/nats/claim.ts",
+    search: "if (core.leases.isOver(leaseId, core.now())) return this.#giveBack([raw]);",
+    replace: "if (core.leases.isOver(leaseId, core.now())) return;",
+    tests: PULL,
   },
 ];
