@@ -6,7 +6,7 @@
 // The entry for Workers: the main one reads environment variables, for which Deno would need a permission.
 import { Redis } from "@upstash/redis/cloudflare";
 import type { BrokerError } from "../../src/errors.ts";
-import { failure, isNoScript, isRedirect, NotJsonError, RedirectError } from "./failure.ts";
+import { failure, isNoScript } from "./failure.ts";
 
 export interface ClientOptions {
   readonly url: string;
@@ -24,7 +24,7 @@ export class RedisClient {
   readonly #redis: Redis;
   readonly #timeoutMs: number;
   readonly #onRequest: () => void;
-  /** The signal of the request being made; read before the library first waits. */
+  /** The signal of the request being made; the library asks for it before it first waits. */
   #signal: AbortSignal = new AbortController().signal;
 
   constructor(options: ClientOptions) {
@@ -34,15 +34,19 @@ export class RedisClient {
     this.#redis = new Redis({
       url: options.url,
       token: options.token,
+      // The loop retries, with jitter. `false` would still send twice.
+      retry: { retries: 0 },
       // Bodies are exact: "123" stays a text.
       automaticDeserialization: false,
+      // Records hold text only, so plain JSON is exact, and it is parsed natively; base64 is decoded in a loop.
+      responseEncoding: false,
       enableAutoPipelining: false,
       enableTelemetry: false,
+      // Scripts run where the writes are.
+      readYourWrites: false,
+      // A function: on a plain signal's abort the library answers null, as if the queue were empty.
+      signal: () => this.#signal,
     });
-    // The library's own requests follow a redirect, with the jobs and on some runtimes the token, and can be told nothing else.
-    const address = options.url;
-    const headers = { authorization: `Bearer ${options.token}`, "content-type": "application/json" };
-    this.#redis.use((request) => post(address, headers, request.body, this.#signal));
   }
 
   /**
@@ -95,39 +99,6 @@ export class RedisClient {
     const { error, timedOut } = failed;
     return failure(error, { verb, origin: this.origin, timeoutMs: this.#timeoutMs, timedOut });
   }
-}
-
-/**
- * Sends a command once: whether to send it again is the loop's to say. Records hold text only, so the answer's plain JSON is exact.
- */
-async function post<Result>(
-  url: string,
-  headers: Record<string, string>,
-  command: unknown,
-  signal: AbortSignal,
-): Promise<{ result?: Result; error?: string }> {
-  const response = await fetch(url, {
-    method: "POST",
-    redirect: "manual",
-    headers,
-    body: JSON.stringify(command),
-    signal,
-  });
-  if (isRedirect(response)) {
-    await response.body?.cancel();
-    throw new RedirectError();
-  }
-  const text = await response.text();
-  let answer: unknown;
-  try {
-    answer = JSON.parse(text);
-  } catch {
-    // What the parser says repeats some of the text.
-    throw new NotJsonError();
-  }
-  const { result, error } = Object(answer) as { result?: Result; error?: unknown };
-  if (response.ok && error === undefined) return { result: (result ?? null) as Result };
-  return { error: typeof error === "string" && error !== "" ? error : `HTTP ${response.status}` };
 }
 
 /** What a request ended with, before it is told. Never leaves this module. */

@@ -31,18 +31,7 @@ export function harmless(text: string): string {
   return line === undefined ? code : `${code}, line ${line} of the script`;
 }
 
-/** The answer leads elsewhere. */
-export class RedirectError extends Error {}
-
-/** The answer is none of the protocol. */
-export class NotJsonError extends Error {}
-
-/** Whether an answer to a request with `redirect: "manual"` leads elsewhere; some runtimes hide which status it has. */
-export function isRedirect(response: Response): boolean {
-  return response.type === "opaqueredirect" || (response.status >= 300 && response.status < 400);
-}
-
-/** What an error that the library made of a server's answer said, without a command that may follow it. */
+/** What an error that the library made of a server's answer said, without the command that follows it. */
 export function serverText(error: unknown): string | undefined {
   if (!(error instanceof Error) || error.name !== "UpstashError") return undefined;
   const at = error.message.indexOf(", command was: ");
@@ -79,8 +68,8 @@ export function failure(error: unknown, context: FailureContext): BrokerError {
     }
     return passing(`${origin} answered an error (${harmless(text)})`);
   }
-  if (error instanceof RedirectError) return redirected(verb, origin);
-  if (error instanceof NotJsonError) {
+  const name = error instanceof Error ? error.name : "";
+  if (name === "UpstashJSONParseError") {
     return passing(`${origin} answered what is not JSON; check that url is the REST address`);
   }
   const code = (error as { code?: unknown } | null)?.code;
@@ -93,15 +82,6 @@ export function refusedToken(verb: string, origin: string): BrokerRefusedError {
     "redis",
     verb,
     `Cannot ${verb}: ${origin} refuses the token; give the right one as the option token (EDDY_BROKER_TOKEN)`,
-  );
-}
-
-/** Where it leads is not told: such an address may hold a secret. */
-export function redirected(verb: string, origin: string): BrokerError {
-  return new BrokerError(
-    "redis",
-    verb,
-    `Cannot ${verb}: ${origin} redirects elsewhere, and neither the token nor a job is sent there; give the address that answers by itself as url`,
   );
 }
 

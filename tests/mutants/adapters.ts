@@ -266,9 +266,8 @@ export const ADAPTERS: readonly Mutant[] = [
     name: "redis-sends-once",
     loses: "the client sends nothing twice by itself",
     file: "adapters/redis/client.ts",
-    search: "this.#redis.use((request) => post(address, headers, request.body, this.#signal));",
-    replace:
-      "this.#redis.use(async (request) => { const send = () => post<never>(address, headers, request.body, this.#signal); return await send().catch(send); });",
+    search: "retry: { retries: 0 },",
+    replace: "retry: { retries: 1, backoff: () => 1 },",
     tests: ["tests/adapters/redis_once.test.ts"],
   },
   {
