@@ -1,0 +1,156 @@
+/**
+ * An HTTP proxy on loopback that does what networks and the boxes in them do. What it does to a request is set by the test or drawn by a seed.
+ *
+ * @module
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export type HttpFault =
+  | { readonly kind: "pass" }
+  /** The connection ends before the request goes on: no effect. */
+  | { readonly kind: "cut" }
+  /** The request is taken, goes nowhere, and is never answered. */
+  | { readonly kind: "halfOpen" }
+  /** The request takes effect, and is never answered. */
+  | { readonly kind: "stall" }
+  /** The request takes effect, and the connection ends in place of the answer. */
+  | { readonly kind: "loseReply" }
+  /** On the way there, and on the way back, in milliseconds. */
+  | { readonly kind: "delay"; readonly thereMs: number; readonly backMs: number }
+  /** The request goes on twice, one after the other; the second answer counts. */
+  | { readonly kind: "repeat" }
+  /** An answer of the proxy's own, in HTML: no effect. */
+  | { readonly kind: "status"; readonly status: 401 | 429 | 500 | 502 }
+  /** The request takes effect; half of the answer's body arrives, then the connection ends. */
+  | { readonly kind: "truncate" };
+
+/** Decides about the n-th request, counted from 1. */
+export type FaultScript = (n: number) => HttpFault;
+
+export const PASS: HttpFault = { kind: "pass" };
+
+/** Faults drawn by a seed: one request in `oneIn` is hit, on average. The same seed draws the same faults. */
+export function seededFaults(seed: number, oneIn: number, kinds: readonly HttpFault[]): FaultScript {
+  let state = seed >>> 0;
+  const next = () => {
+    // A linear congruence is random enough for this; its high bits are taken.
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+  next();
+  return () => {
+    const hit = next() * oneIn < 1;
+    const which = kinds[Math.floor(next() * kinds.length)];
+    return hit && which !== undefined ? which : PASS;
+  };
+}
+
+export class HttpProxy {
+  readonly url: string;
+  /** Decides from now on. By default all requests pass. */
+  script: FaultScript = () => PASS;
+  requests = 0;
+  /** How often each kind of fault was done. */
+  readonly injected = new Map<HttpFault["kind"], number>();
+  readonly #server: Server;
+  readonly #target: string;
+
+  private constructor(server: Server, target: string) {
+    this.#server = server;
+    this.#target = target;
+    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  /** Starts one in front of an origin, as in `http://127.0.0.1:8079`. */
+  static async start(target: string): Promise<HttpProxy> {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const proxy = new HttpProxy(server, target);
+    server.on("request", (request: IncomingMessage, response: ServerResponse) => {
+      // Whatever fails on the way to the target is a cut for the client.
+      proxy.#serve(request, response).catch(() => request.socket.destroy());
+    });
+    return proxy;
+  }
+
+  /** Ends all connections, those that wait for an answer too. */
+  async stop(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.requests += 1;
+    const fault = this.script(this.requests);
+    if (fault.kind !== "pass") this.injected.set(fault.kind, (this.injected.get(fault.kind) ?? 0) + 1);
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    const body = Buffer.concat(parts);
+    const forward = () => this.#forward(request, response, body);
+    switch (fault.kind) {
+      case "cut":
+        request.socket.destroy();
+        return;
+      case "halfOpen":
+        return;
+      case "stall":
+        await (await forward()).bytes();
+        return;
+      case "loseReply":
+        await (await forward()).bytes();
+        request.socket.destroy();
+        return;
+      case "status":
+        response.writeHead(fault.status, { "content-type": "text/html" });
+        response.end(`<html><body><h1>${fault.status}</h1></body></html>`);
+        return;
+      case "truncate": {
+        const answer = await forward();
+        const bytes = await answer.bytes();
+        response.writeHead(answer.status, { ...told(answer), "content-length": String(bytes.length) });
+        response.write(bytes.subarray(0, bytes.length >> 1), () => request.socket.destroy());
+        return;
+      }
+      case "repeat":
+        await (await forward()).bytes();
+        return await pass(await forward(), response);
+      case "delay": {
+        await Bun.sleep(fault.thereMs);
+        const answer = await forward();
+        await Bun.sleep(fault.backMs);
+        return await pass(answer, response);
+      }
+      case "pass":
+        return await pass(await forward(), response);
+    }
+  }
+
+  #forward(request: IncomingMessage, response: ServerResponse, body: Buffer): Promise<Response> {
+    const gone = new AbortController();
+    response.on("close", () => gone.abort());
+    const headers = new Headers();
+    for (const [name, value] of Object.entries(request.headers)) {
+      if (typeof value === "string" && !/^(host|connection|content-length|accept-encoding)$/.test(name)) {
+        headers.set(name, value);
+      }
+    }
+    const { method = "GET", url = "/" } = request;
+    const init: RequestInit = { method, headers, redirect: "manual", signal: gone.signal };
+    if (body.length > 0) init.body = new Uint8Array(body);
+    return fetch(this.#target + url, init);
+  }
+}
+
+function told(answer: Response): Record<string, string> {
+  const type = answer.headers.get("content-type");
+  return type === null ? {} : { "content-type": type };
+}
+
+/** Hands an answer on as it comes, so that a stream of events is one. */
+async function pass(answer: Response, response: ServerResponse): Promise<void> {
+  response.writeHead(answer.status, told(answer));
+  for await (const part of answer.body ?? []) response.write(part);
+  response.end();
+}
