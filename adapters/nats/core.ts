@@ -129,11 +129,21 @@ export class Core {
     }
     await session.flush("claim", timeoutMs);
     const api = new Api(session, "claim", timeoutMs);
-    const [paused] = await api.get(names.jobs, [{ last_by_subj: names.subject + PAUSED_TAIL }]);
-    this.#setPaused(paused === undefined ? "0" : new TextDecoder().decode(paused.data));
+    await this.#askPaused(api);
     const subjects = await this.#subjects(api);
     for (const subject of subjects.keys()) this.later.add(subject);
     this.#count(subjects);
+  }
+
+  /** Asks the server whether the queue is paused: the news of a resume may still be on its way when whoever resumed has its answer. */
+  askPaused(session: Session, timeoutMs: number): Promise<void> {
+    return this.#askPaused(new Api(session, "claim", timeoutMs));
+  }
+
+  async #askPaused(api: Api): Promise<void> {
+    const { names } = this;
+    const [paused] = await api.get(names.jobs, [{ last_by_subj: names.subject + PAUSED_TAIL }]);
+    this.#setPaused(paused === undefined ? "0" : new TextDecoder().decode(paused.data));
   }
 
   /** Looks again at lanes that may hold jobs of others, if it is time to. */

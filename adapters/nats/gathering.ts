@@ -60,10 +60,16 @@ export class Gathering {
     const { request, timeoutMs } = this.#options;
     const { signal } = request;
     let looksAgain = request.waitMs === 0;
+    let asksAgain = request.waitMs === 0;
     let pauseMs = FIRST_PAUSE_MS;
     for (;;) {
       const session = core.link.live ?? (await core.link.session("claim", this.#failAt - core.now(), signal));
       if (!core.isAttached(session)) await core.attach(session, timeoutMs);
+      // A claim that waits hears of a resume; one that may not would miss one whose news is still on its way.
+      if (core.paused && asksAgain) {
+        asksAgain = false;
+        await core.askPaused(session, timeoutMs);
+      }
       const from = core.now();
       if (core.paused) await this.#untilResumed();
       else if (await this.#look(session)) return;

@@ -300,3 +300,22 @@ test("closing is bounded, though the connection stands still", async () => {
   await broker.close();
   expect(await waiting).toBeInstanceOf(Error);
 });
+
+test("a claim that may not wait sees a resume whose news is still on its way", async () => {
+  const name = fresh();
+  const near = new NatsBroker({ url: server.url });
+  opened.push(near);
+  const nearby = near.queue(name, SETTINGS);
+  await nearby.open();
+  const far = await open(name);
+  await put(nearby, "a");
+  await nearby.pause?.();
+  expect(await take(far, 1)).toEqual([]);
+  proxy.delayMs = 150;
+  try {
+    await nearby.resume?.();
+    expect(ids(await take(far, 1))).toEqual(["a"]);
+  } finally {
+    proxy.delayMs = 0;
+  }
+});
