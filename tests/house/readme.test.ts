@@ -1,7 +1,7 @@
 /** Every command and every program in the README is run, and the two that set up are what CI runs. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
@@ -11,9 +11,11 @@ const blocks = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map((match) =>
   language: match[1] as string,
   body: match[2] as string,
 }));
-const commands = blocks
-  .filter(({ language }) => language === "sh")
-  .flatMap(({ body }) => body.trim().split("\n"));
+/** What a project of one's own does beside a checkout named eddy. */
+const isOwnProject = (body: string) => body.startsWith("npm install ../eddy");
+const shells = blocks.filter(({ language }) => language === "sh").map(({ body }) => body.trim());
+const commands = shells.filter((body) => !isOwnProject(body)).flatMap((body) => body.split("\n"));
+const ownProjects = shells.filter(isOwnProject);
 const programs = blocks.filter(({ language }) => language === "ts").map(({ body }) => body);
 
 let scratch: string;
@@ -29,9 +31,9 @@ afterAll(async () => {
   await rm(inside, { recursive: true });
 });
 
-async function run(command: string[]): Promise<{ code: number; output: string }> {
+async function run(command: string[], cwd = ROOT): Promise<{ code: number; output: string }> {
   const child = Bun.spawn(command, {
-    cwd: ROOT,
+    cwd,
     env: { ...process.env, EDDY_BROKER: `sqlite:${join(scratch, "eddy.sqlite")}`, NO_COLOR: "1" },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -72,6 +74,17 @@ describe("commands", () => {
       expect({ code, output: code === 0 ? "" : output }).toEqual({ code: 0, output: "" });
     });
   }
+});
+
+test("a project of one's own", async () => {
+  expect(ownProjects).toHaveLength(1);
+  const own = join(scratch, "own");
+  await mkdir(own);
+  await symlink(ROOT, join(scratch, "eddy"));
+  await Bun.write(join(own, "package.json"), JSON.stringify({ name: "own", private: true, type: "module" }));
+  const { code, output } = await run(["bash", "-ec", ownProjects[0] as string], own);
+  expect({ code, output: code === 0 ? "" : output }).toEqual({ code: 0, output: "" });
+  expect(output).toContain("1 accepted, 0 rejected");
 });
 
 describe("programs", () => {
