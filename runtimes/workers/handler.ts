@@ -163,10 +163,7 @@ export function createWorkersHandler<Env>(options: WorkersHandlerOptions<Env>): 
 /** The answer where no token is set: the HTTP app takes jobs and runs them, so it is never open to everybody. */
 function closed(forgotten: boolean, log: LogSink): Response {
   if (!forgotten) {
-    return Response.json(
-      { error: "Cannot find this: no such path or method", code: "not-found" },
-      { status: 404 },
-    );
+    return Response.json({ error: "Cannot find this: no such path", code: "not-found" }, { status: 404 });
   }
   const error = "Cannot serve: the secret that callers must send is not set; set it with wrangler secret put";
   log("error", error, {});

@@ -8,7 +8,7 @@ import { BrokerError, BrokerRefusedError, EnqueueError } from "../errors.ts";
 import type { LogSink } from "../job.ts";
 
 /** The status codes that the app refuses with. */
-export type RefusalStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 422 | 501 | 503;
+export type RefusalStatus = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 415 | 422 | 501 | 503;
 
 /** A request that is answered with a refusal. Its message and data go to the caller as they are. */
 export class Refusal extends Error {
@@ -46,6 +46,7 @@ export function answerErrors(log: LogSink | undefined): (error: Error, c: Contex
       error instanceof BrokerError || error instanceof EnqueueError ? brokerRefusal(error) : error;
     if (refusal instanceof Refusal) {
       if (refusal.status === 401) c.header("WWW-Authenticate", "Bearer");
+      if (refusal.status === 405) c.header("Allow", (refusal.data.allow as string[]).join(", "));
       return c.json({ error: refusal.message, code: refusal.code, ...refusal.data }, refusal.status);
     }
     log?.("error", "A request failed inside the server", {

@@ -17,6 +17,7 @@ import { DrainLock } from "./drain_lock.ts";
 import { drainRoute } from "./drain_route.ts";
 import { enqueueRoutes } from "./enqueue_routes.ts";
 import { Health } from "./health.ts";
+import { LOOK, refuseOtherMethods } from "./known.ts";
 import { METRICS_TYPE, renderMetrics } from "./metrics.ts";
 import { queueRoutes, reportQueues } from "./queue_routes.ts";
 import { QueueRegistry } from "./registry.ts";
@@ -69,12 +70,13 @@ export function createApp(options: AppOptions): Hono {
 
   const app = new Hono();
   app.onError(answerErrors(log));
-  app.notFound((c) => c.json({ error: "Cannot find this: no such path or method", code: "not-found" }, 404));
+  app.notFound((c) => c.json({ error: "Cannot find this: no such path", code: "not-found" }, 404));
 
   app.get("/health", async (c) => {
     const status = await health.status();
     return c.json({ status }, status === "ok" ? 200 : 503);
   });
+  refuseOtherMethods(app, "/health", LOOK);
 
   const guarded = guard({ token: options.token, requireToken: options.requireToken });
   app.use("/v1/*", guarded);
@@ -104,6 +106,7 @@ export function createApp(options: AppOptions): Hono {
     });
     return c.text(text, 200, { "Content-Type": METRICS_TYPE });
   });
+  refuseOtherMethods(app, "/metrics", LOOK);
   return app;
 }
 

@@ -19,7 +19,7 @@ export async function* chunksOf(request: Request): AsyncGenerator<Uint8Array> {
   let whole = false;
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await reader.read().catch(cutOff);
       if (done) {
         whole = true;
         return;
@@ -30,6 +30,11 @@ export async function* chunksOf(request: Request): AsyncGenerator<Uint8Array> {
     // A sender that is cut off may be gone already: then cancelling fails, and nothing is left to be done.
     if (!whole) await reader.cancel().catch(() => {});
   }
+}
+
+/** A sender that goes away in the middle is no fault of the server. */
+function cutOff(): never {
+  throw new Refusal(400, "cut-off", "Cannot read the body: its sender broke off in the middle");
 }
 
 /**
@@ -59,20 +64,22 @@ export async function readLimited(request: Request, maxBytes: number): Promise<U
 /**
  * Reads options sent as JSON; an empty body means none.
  *
+ * @param form what options there are, for the refusal.
  * @throws {Refusal} 400 when it is no JSON object, 422 when a field does not fit, 413 when it is too large.
  */
 export async function readOptions<S extends v.GenericSchema>(
   request: Request,
   schema: S,
+  form: string,
 ): Promise<v.InferOutput<S>> {
-  const text = new TextDecoder().decode(await readLimited(request, MAX_OPTIONS_BYTES));
+  const bytes = await readLimited(request, MAX_OPTIONS_BYTES);
   let value: unknown = {};
-  if (text.trim() !== "") {
-    try {
-      value = JSON.parse(text);
-    } catch {
-      throw new Refusal(400, "malformed-json", "Cannot read the request's options: they are not JSON");
-    }
+  try {
+    // Bytes that are no UTF-8 must not turn into some other id or name.
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    if (text.trim() !== "") value = JSON.parse(text);
+  } catch {
+    throw new Refusal(400, "malformed-json", "Cannot read the request's options: they are not JSON");
   }
   // An array without elements would pass for options of which none is given.
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
@@ -84,6 +91,6 @@ export async function readOptions<S extends v.GenericSchema>(
   throw new Refusal(
     422,
     "invalid-options",
-    `Cannot use the request's options: these do not fit: ${[...new Set(places)].join(", ")}`,
+    `Cannot use the request's options: these do not fit: ${[...new Set(places)].join(", ")}; ${form}`,
   );
 }

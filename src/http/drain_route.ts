@@ -13,6 +13,7 @@ import type { WorkerDefinition } from "../worker.ts";
 import { Refusal } from "./answers.ts";
 import { readOptions } from "./body.ts";
 import type { DrainLock } from "./drain_lock.ts";
+import { DO, onlyParameters, refuseOtherMethods } from "./known.ts";
 import type { QueueRegistry } from "./registry.ts";
 
 const amount = v.pipe(v.number(), v.safeInteger(), v.minValue(1));
@@ -22,6 +23,9 @@ const DrainOptions = v.strictObject({
   maxJobs: v.optional(amount),
   queues: v.optional(v.pipe(v.array(v.string()), v.minLength(1))),
 });
+
+const DRAIN_FORM =
+  "give any of maxMs, maxRequests and maxJobs, whole numbers from 1 on, and queues, a list of names";
 
 export interface DrainRouteOptions {
   readonly registry: QueueRegistry;
@@ -42,10 +46,11 @@ export function drainRoute(options: DrainRouteOptions): Hono {
   const { definition, broker, platform, log, stopping, lock } = options;
   const routes = new Hono();
   routes.post("/drain", async (c) => {
+    onlyParameters(c, [], DRAIN_FORM);
     if (definition === undefined) {
       throw new Refusal(501, "not-offered", "Cannot drain: this app was made without a worker's definition");
     }
-    const { queues, ...budget } = await readOptions(c.req.raw, DrainOptions);
+    const { queues, ...budget } = await readOptions(c.req.raw, DrainOptions, DRAIN_FORM);
     for (const name of queues ?? []) options.registry.define(name);
     const release = lock.take(platform.now(), (budget.maxMs ?? platform.limits.wallMs) + LOCK_MARGIN_MS);
     if (release === undefined) {
@@ -70,5 +75,6 @@ export function drainRoute(options: DrainRouteOptions): Hono {
       release();
     }
   });
+  refuseOtherMethods(routes, "/drain", DO);
   return routes;
 }

@@ -11,7 +11,8 @@ import { brokerRefusal, Refusal } from "./answers.ts";
 import { chunksOf, readLimited } from "./body.ts";
 import { whyUnfit, withoutSchema } from "./check.ts";
 import { type AcceptedLine, ingestLines, type RejectedLine } from "./ingest.ts";
-import { jobOptionsOf } from "./job_options.ts";
+import { JOB_OPTIONS_FORM, jobOptionsOf } from "./job_options.ts";
+import { DO, onlyParameters, refuseOtherMethods } from "./known.ts";
 import type { QueueRegistry } from "./registry.ts";
 
 export interface EnqueueRouteOptions {
@@ -30,6 +31,7 @@ export function enqueueRoutes(options: EnqueueRouteOptions): Hono {
   const routes = new Hono();
   routes.post("/queues/:queue/jobs", async (c) => {
     const queue = options.registry.define(c.req.param("queue"));
+    onlyParameters(c, [], JOB_OPTIONS_FORM);
     const encoding = c.req.header("content-encoding") ?? "identity";
     if (encoding !== "identity") {
       throw new Refusal(415, "encoded", "Cannot take the body: it is compressed; send it as it is");
@@ -40,6 +42,7 @@ export function enqueueRoutes(options: EnqueueRouteOptions): Hono {
       ? await enqueueMany(c, queue, maxBodyBytes, options)
       : await enqueueOne(c, queue, maxBodyBytes, options);
   });
+  refuseOtherMethods(routes, "/queues/:queue/jobs", DO);
   return routes;
 }
 

@@ -5,6 +5,7 @@
  */
 import { isHeaderName, isHeaderValue, isJobId, type Priority } from "../broker.ts";
 import { Refusal } from "./answers.ts";
+import { toldNames } from "./known.ts";
 
 export interface JobOptions {
   id?: string;
@@ -13,14 +14,30 @@ export interface JobOptions {
   headers?: Record<string, string>;
 }
 
+const OWN_PREFIX = "eddy-";
 const HEADER_PREFIX = "eddy-header-";
+const OPTIONS: readonly string[] = ["eddy-id", "eddy-delay-ms", "eddy-priority"];
+
+/** What a refusal says of how options are given. */
+export const JOB_OPTIONS_FORM = `give a job's options as the headers ${OPTIONS.join(", ")} and ${HEADER_PREFIX}NAME`;
 
 /**
- * Reads `eddy-id`, `eddy-delay-ms`, `eddy-priority` and every `eddy-header-NAME`.
+ * Reads `eddy-id`, `eddy-delay-ms`, `eddy-priority` and every `eddy-header-NAME`. Any other header of that prefix is a mistake: an option that was
+ * meant and would be lost.
  *
  * @throws {Refusal} 400, naming the header that cannot be used.
  */
 export function jobOptionsOf(headers: Headers): JobOptions {
+  const unknown = [...headers.keys()].filter(
+    (name) => name.startsWith(OWN_PREFIX) && !name.startsWith(HEADER_PREFIX) && !OPTIONS.includes(name),
+  );
+  if (unknown.length > 0) {
+    throw new Refusal(
+      400,
+      "invalid-header",
+      `Cannot use the headers ${toldNames(unknown)}: they are unknown; ${JOB_OPTIONS_FORM}`,
+    );
+  }
   const options: JobOptions = {};
   const id = headers.get("eddy-id");
   if (id !== null) {

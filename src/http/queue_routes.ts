@@ -12,6 +12,7 @@ import type { RunningWorker } from "../start.ts";
 import type { QueueStats } from "../stats.ts";
 import { Refusal } from "./answers.ts";
 import { readOptions } from "./body.ts";
+import { DO, LOOK, onlyParameters, refuseOtherMethods } from "./known.ts";
 import type { QueueRegistry } from "./registry.ts";
 
 const DEFAULT_PEEK = 20;
@@ -22,9 +23,12 @@ const RedriveOptions = v.strictObject({
   ids: v.optional(v.pipe(v.array(v.string()), v.minLength(1), v.maxLength(1_000))),
   limit: v.optional(count, 1_000_000),
 });
+const REDRIVE_FORM = "give ids, a list of 1 to 1,000 ids, limit, a whole number from 1 on, both or neither";
 const ClearOptions = v.strictObject({
   states: v.pipe(v.array(v.picklist(["ready", "delayed", "dead"])), v.minLength(1)),
 });
+
+const CLEAR_FORM = 'give states, a list of "ready", "delayed" and "dead" or some of them';
 
 export interface QueueRouteOptions {
   readonly registry: QueueRegistry;
@@ -60,36 +64,49 @@ export function queueRoutes(options: QueueRouteOptions): Hono {
   const { registry } = options;
   const routes = new Hono();
 
-  routes.get("/queues", async (c) => c.json({ queues: await reportQueues(options) }));
+  routes.get("/queues", async (c) => {
+    onlyParameters(c, []);
+    return c.json({ queues: await reportQueues(options) });
+  });
+  refuseOtherMethods(routes, "/queues", LOOK);
 
-  routes.get("/queues/:queue/:state{ready|delayed|held|dead}", async (c) => {
+  const peek = "/queues/:queue/:state{ready|delayed|held|dead}";
+  routes.get(peek, async (c) => {
+    onlyParameters(c, ["limit", "bodies"]);
     const state = c.req.param("state") as JobState;
-    const queue = await registry.open(c.req.param("queue"));
     const limit = peekLimit(c.req.query("limit"));
-    const withBodies = c.req.query("bodies") === "true";
+    const withBodies = peekBodies(c.req.query("bodies"));
+    const queue = await registry.open(c.req.param("queue") ?? "");
     const jobs = await able(queue, "peek", queue.peek)(state, limit);
     return c.json({ queue: queue.name, state, jobs: jobs.map((job) => shown(job, withBodies)) });
   });
+  refuseOtherMethods(routes, peek, LOOK);
 
   routes.post("/queues/:queue/redrive", async (c) => {
+    onlyParameters(c, [], REDRIVE_FORM);
     const queue = await registry.open(c.req.param("queue"));
-    const { ids, limit } = await readOptions(c.req.raw, RedriveOptions);
+    const { ids, limit } = await readOptions(c.req.raw, RedriveOptions, REDRIVE_FORM);
     const wanted = ids === undefined ? { limit } : { ids, limit };
     return c.json({ queue: queue.name, redriven: await able(queue, "redrive", queue.redrive)(wanted) });
   });
 
   routes.post("/queues/:queue/clear", async (c) => {
+    onlyParameters(c, [], CLEAR_FORM);
     const queue = await registry.open(c.req.param("queue"));
-    const { states } = await readOptions(c.req.raw, ClearOptions);
+    const { states } = await readOptions(c.req.raw, ClearOptions, CLEAR_FORM);
     return c.json({ queue: queue.name, cleared: await able(queue, "clear", queue.clear)(states) });
   });
 
   routes.post("/queues/:queue/pause", (c) => setPaused(c, registry, true));
   routes.post("/queues/:queue/resume", (c) => setPaused(c, registry, false));
+  for (const verb of ["redrive", "clear", "pause", "resume"]) {
+    refuseOtherMethods(routes, `/queues/:queue/${verb}`, DO);
+  }
   return routes;
 }
 
 async function setPaused(c: Context, registry: QueueRegistry, paused: boolean): Promise<Response> {
+  onlyParameters(c, []);
   const queue = await registry.open(c.req.param("queue") ?? "");
   await able(queue, "pause", paused ? queue.pause : queue.resume)();
   return c.json({ queue: queue.name, paused });
@@ -114,6 +131,12 @@ function peekLimit(text: string | undefined): number {
     "invalid-limit",
     `Cannot use limit: it does not fit; give a whole number from 1 to ${MOST_PEEKED}`,
   );
+}
+
+function peekBodies(text: string | undefined): boolean {
+  if (text === undefined || text === "false") return false;
+  if (text === "true") return true;
+  throw new Refusal(400, "invalid-parameter", "Cannot use bodies: it does not fit; give true or false");
 }
 
 /** A peeked job as it is told: with its body only when that was asked for. */
