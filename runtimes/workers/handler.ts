@@ -9,6 +9,7 @@ import type { Broker } from "../../src/broker.ts";
 import { type BudgetOptions, type DrainReport, drain } from "../../src/drain.ts";
 import type { EventListener } from "../../src/events.ts";
 import { type AppOptions, createApp } from "../../src/http/app.ts";
+import { isToken } from "../../src/http/auth.ts";
 import { DrainLock } from "../../src/http/drain_lock.ts";
 import type { LogSink } from "../../src/job.ts";
 import type { Platform, PlatformLimits } from "../../src/platform.ts";
@@ -99,8 +100,10 @@ export function createWorkersHandler<Env>(options: WorkersHandlerOptions<Env>): 
 
   const serve = async (request: Request, env: Env, platform: Platform): Promise<Response> => {
     const token = options.token?.(env);
-    const app = request.method === "GET" && new URL(request.url).pathname === "/health";
-    if (!app && (token === undefined || token === "")) return closed(options.token !== undefined, log);
+    const usable = token !== undefined && isToken(token);
+    const health = request.method === "GET" && new URL(request.url).pathname === "/health";
+    if (!health && !usable)
+      return closed(options.token === undefined ? "none" : token ? "unusable" : "unset", log);
     return await withBroker(env, platform, async (broker) => {
       const { fetch } = createApp({
         ...options.http,
@@ -109,7 +112,7 @@ export function createWorkersHandler<Env>(options: WorkersHandlerOptions<Env>): 
         platform,
         requireToken: true,
         // Health needs none; what else there is refuses without one.
-        token: token === undefined || token === "" ? platform.randomId() : token,
+        token: usable ? token : platform.randomId(),
         drainLock,
         log,
       });
@@ -160,12 +163,14 @@ export function createWorkersHandler<Env>(options: WorkersHandlerOptions<Env>): 
   });
 }
 
-/** The answer where no token is set: the HTTP app takes jobs and runs them, so it is never open to everybody. */
-function closed(forgotten: boolean, log: LogSink): Response {
-  if (!forgotten) {
+/** The answer where no token is set, or one that nobody can send: the HTTP app takes jobs and runs them, so it is never open to everybody. */
+function closed(token: "none" | "unset" | "unusable", log: LogSink): Response {
+  if (token === "none") {
     return Response.json({ error: "Cannot find this: no such path", code: "not-found" }, { status: 404 });
   }
-  const error = "Cannot serve: the secret that callers must send is not set; set it with wrangler secret put";
+  const fault =
+    token === "unset" ? "is not set; set it" : "is not printable ASCII without space; set another";
+  const error = `Cannot serve: the secret that callers must send ${fault} with wrangler secret put`;
   log("error", error, {});
   return Response.json({ error, code: "not-configured" }, { status: 503 });
 }

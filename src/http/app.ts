@@ -56,7 +56,7 @@ export interface AppOptions {
 /**
  * Makes the app. Does no I/O.
  *
- * @throws {TypeError} when a token is required and none is given.
+ * @throws {TypeError} when a token is required and none is given, or one that is not printable ASCII without space.
  * @throws {RangeError} when a limit is not a whole number from 1 on.
  */
 export function createApp(options: AppOptions): Hono {

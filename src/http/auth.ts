@@ -13,10 +13,30 @@ export interface GuardOptions {
   readonly requireToken: boolean;
 }
 
+/** Whether a text can be sent as a Bearer token: printable ASCII without space. Any other would arrive as something else, or not at all. */
+export function isToken(text: string): boolean {
+  return /^[!-~]+$/.test(text);
+}
+
+/**
+ * Checks a token before anything is served, for one that nobody can send would refuse everybody.
+ *
+ * @throws {TypeError} when there is none, or it is not printable ASCII without space. The text does not repeat it.
+ */
+export function assertToken(token: string | undefined): asserts token is string {
+  if (token === undefined || token === "") {
+    throw new TypeError("Cannot serve HTTP: the token is empty; give one, or bind to a loopback address");
+  }
+  if (isToken(token)) return;
+  throw new TypeError(
+    "Cannot serve HTTP: the token has a space or a character outside ASCII, so no header can carry it; give printable ASCII without space (EDDY_HTTP_TOKEN)",
+  );
+}
+
 /**
  * Lets a request through when it may pass, else refuses it: 401 without the right token, 403 for a web page's request to an app without one.
  *
- * @throws {TypeError} when a token is required and none is given.
+ * @throws {TypeError} when a token is required and none is given, or one that nobody can send.
  */
 export function guard(options: GuardOptions): MiddlewareHandler {
   if (!options.requireToken) {
@@ -25,9 +45,7 @@ export function guard(options: GuardOptions): MiddlewareHandler {
       await next();
     };
   }
-  if (options.token === undefined || options.token === "") {
-    throw new TypeError("Cannot serve HTTP: the token is empty; give one, or bind to a loopback address");
-  }
+  assertToken(options.token);
   const matches = tokenMatcher(options.token);
   return async (c, next) => {
     const given = /^Bearer +(\S+)\s*$/i.exec(c.req.header("authorization") ?? "")?.[1];

@@ -4,7 +4,7 @@
  * @module
  */
 export { type AppOptions, createApp } from "./app.ts";
-export { isLoopbackHost } from "./auth.ts";
+export { assertToken, isLoopbackHost, isToken } from "./auth.ts";
 export { DrainLock } from "./drain_lock.ts";
 export {
   type AcceptedLine,

@@ -8,6 +8,7 @@
  * @module
  */
 import type { Server } from "bun";
+import { isToken } from "../../../src/http/auth.ts";
 import { answerError, answerMany, answerOne } from "./answers.ts";
 import { tokenCheck } from "./auth.ts";
 import { BadCommandError, decodePart, readCommand, readCommands, readPath, refusal } from "./commands.ts";
@@ -66,6 +67,11 @@ export class Gateway {
 
   constructor(options: GatewayOptions) {
     if (options.token === "") throw new TypeError("Cannot start the gateway: token is empty; give one");
+    if (!isToken(options.token)) {
+      throw new TypeError(
+        "Cannot start the gateway: token has a space or a character outside ASCII, so no header can carry it; give printable ASCII without space",
+      );
+    }
     this.token = options.token;
     this.#allowed = tokenCheck(options.token);
     this.#address = parseRedisUrl(options.redis ?? "redis://127.0.0.1:6379");
@@ -211,7 +217,7 @@ export class Gateway {
 /**
  * Starts a gateway. Redis is connected to by the first request, and again whenever it was lost.
  *
- * @throws {TypeError} when the token is empty or the Redis URL is none.
+ * @throws {TypeError} when the token is empty or not printable ASCII without space, or the Redis URL is none.
  */
 export function startGateway(options: GatewayOptions): Gateway {
   return new Gateway(options);

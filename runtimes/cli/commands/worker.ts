@@ -7,6 +7,7 @@ import { brokerBackoffMs } from "../../../src/backoff.ts";
 import type { Broker } from "../../../src/broker.ts";
 import { BrokerError, BrokerRefusedError } from "../../../src/errors.ts";
 import { createApp } from "../../../src/http/app.ts";
+import { assertToken } from "../../../src/http/auth.ts";
 import type { LogSink } from "../../../src/job.ts";
 import { type RunningWorker, startWorker } from "../../../src/start.ts";
 import type { WorkerDefinition } from "../../../src/worker.ts";
@@ -101,6 +102,7 @@ function httpOptions(
       "Cannot serve HTTP: --http is no loopback address and there is no token; set EDDY_HTTP_TOKEN or bind to 127.0.0.1",
     );
   }
+  if (token !== undefined) assertToken(token);
   return { address, token, maxBodyBytes };
 }
 
