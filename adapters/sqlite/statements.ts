@@ -49,7 +49,7 @@ export function prepareStatements(driver: SqlDriver) {
       `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'ready', due_at = NULL WHERE seq = ?`,
     ),
     nextDue: driver.prepare(
-      "SELECT due_at FROM eddy_jobs INDEXED BY eddy_delayed WHERE queue = ? AND state = 'delayed' ORDER BY due_at LIMIT 1",
+      "SELECT due_at, seq FROM eddy_jobs INDEXED BY eddy_delayed WHERE queue = ? AND state = 'delayed' ORDER BY due_at, seq LIMIT 1",
     ),
     anyReady: driver.prepare(
       "SELECT 1 FROM eddy_jobs INDEXED BY eddy_ready WHERE queue = ? AND state = 'ready' LIMIT 1",

@@ -22,8 +22,8 @@ export class Watchers {
   readonly #news = new Set<number>();
   #timer: ReturnType<typeof setInterval> | undefined;
   #seenCommits: number | undefined;
-  /** When each queue's next delayed job was due, as of the last look. */
-  readonly #dueTimes = new Map<number, number>();
+  /** Each watched queue's first delayed job, as of the last look: who watches has been told of it, or learns it from a claim. */
+  readonly #firstDelayed = new Map<number, string>();
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -32,6 +32,8 @@ export class Watchers {
   add(queue: number, onWake: () => void, onEnd: (error: Error) => void): Watch {
     const watcher: Watcher = { queue, onWake, onEnd };
     if (this.#watchers.size === 0) this.#seenCommits = this.#connection.otherCommits();
+    // Others who watch this queue have not been told of what came since the last look.
+    if (!this.#watchesQueue(queue)) this.#hasWork(queue);
     this.#watchers.add(watcher);
     if (this.#seenCommits !== undefined && this.#timer === undefined) {
       this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS);
@@ -40,6 +42,7 @@ export class Watchers {
     return {
       close: async () => {
         this.#watchers.delete(watcher);
+        if (!this.#watchesQueue(queue)) this.#firstDelayed.delete(queue);
         if (this.#watchers.size === 0) this.#stop();
       },
     };
@@ -55,6 +58,7 @@ export class Watchers {
   /** Ends all, without a word to them. */
   close(): void {
     this.#watchers.clear();
+    this.#firstDelayed.clear();
     this.#stop();
   }
 
@@ -79,15 +83,21 @@ export class Watchers {
     }
   }
 
-  /** Whether jobs are ready, or one is due sooner than was known. */
+  #watchesQueue(queue: number): boolean {
+    return [...this.#watchers].some((watcher) => watcher.queue === queue);
+  }
+
+  /** Whether jobs are ready, or another delayed one is first: whoever slept towards the old one must learn the new due time. */
   #hasWork(queue: number): boolean {
     return this.#connection.read("watch", (sql) => {
-      if (sql.queueState.get(queue)?.paused === 1) return false;
-      const due = sql.nextDue.get(queue)?.due_at;
-      const known = this.#dueTimes.get(queue) ?? Number.POSITIVE_INFINITY;
-      const dueAt = typeof due === "number" ? due : Number.POSITIVE_INFINITY;
-      this.#dueTimes.set(queue, dueAt);
-      return dueAt < known || sql.anyReady.get(queue) !== undefined;
+      const isPaused = sql.queueState.get(queue)?.paused === 1;
+      const row = isPaused ? undefined : sql.nextDue.get(queue);
+      const first = row && `${row.due_at} ${row.seq}`;
+      const known = this.#firstDelayed.get(queue);
+      if (first === undefined) this.#firstDelayed.delete(queue);
+      else this.#firstDelayed.set(queue, first);
+      if (isPaused) return false;
+      return (first !== undefined && first !== known) || sql.anyReady.get(queue) !== undefined;
     });
   }
 
