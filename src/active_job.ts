@@ -36,7 +36,6 @@ export class InvalidBody {
 
 export class ActiveJob implements Job<unknown> {
   readonly #held: HeldDelivery;
-  readonly startedAt: number;
   readonly deadline: number;
   readonly #context: JobContext;
   #body: unknown;
@@ -45,10 +44,9 @@ export class ActiveJob implements Job<unknown> {
   #mark: Outcome | undefined;
   #fetches = 0;
 
-  constructor(held: HeldDelivery, context: JobContext, startedAt: number) {
+  constructor(held: HeldDelivery, context: JobContext) {
     this.#held = held;
     this.#context = context;
-    this.startedAt = startedAt;
     this.deadline = context.deadline();
   }
 

@@ -70,7 +70,10 @@ export function reserveFor(
   };
 }
 
-/** How many more jobs a claim may ask for, and which limit says so when it is none. */
+/**
+ * How many more jobs a claim may ask for, and which limit says so when it is none. What an earlier run learned of its jobs is no reason to take none at all: then no run
+ * would ever learn better. So a run takes its first job while anything is left for it.
+ */
 export function roomFor(
   wanted: number,
   limits: BudgetLimits,
@@ -91,9 +94,10 @@ function jobsByTime(limits: BudgetLimits, reserve: BudgetReserve, spent: Spendin
   if (limits.maxMs === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
   const leftMs = limits.maxMs - reserve.ms - spent.elapsedMs - (spent.roundTripMs ?? 0);
   if (leftMs <= 0) return 0;
+  const least = spent.jobs === 0 ? 1 : 0;
   // Of an unknown queue a claim takes one job a slot, to learn what it costs.
   if (spent.averageMs === undefined) return Math.max(0, spent.slots - spent.held);
-  return Math.floor((leftMs / Math.max(spent.averageMs, 0.01)) * spent.slots) - spent.held;
+  return Math.max(least, Math.floor((leftMs / Math.max(spent.averageMs, 0.01)) * spent.slots) - spent.held);
 }
 
 function jobsByRequests(
@@ -108,7 +112,8 @@ function jobsByRequests(
   if (spent.requestsPerJob === undefined)
     return left < 1 ? 0 : Math.max(0, Math.min(left, spent.slots) - spent.held);
   if (spent.requestsPerJob === 0) return Number.POSITIVE_INFINITY;
-  return Math.floor(left / spent.requestsPerJob) - spent.held;
+  const least = spent.jobs === 0 && left >= 1 ? 1 : 0;
+  return Math.max(least, Math.floor(left / spent.requestsPerJob) - spent.held);
 }
 
 /** Why a job already taken may not be started any more; `undefined` when it may. */
@@ -117,7 +122,10 @@ export function startRefused(
   reserve: BudgetReserve,
   spent: Spending,
 ): BudgetEnd | undefined {
-  if (limits.maxMs - reserve.ms - spent.elapsedMs < (spent.averageMs ?? 0)) return "time";
-  if (limits.maxRequests - reserve.requests - spent.requests < (spent.requestsPerJob ?? 0)) return "requests";
+  const isFirst = spent.jobs <= 1;
+  const expectedMs = isFirst ? 0 : (spent.averageMs ?? 0);
+  const expectedRequests = Math.min(spent.requestsPerJob ?? 0, isFirst ? 1 : Number.POSITIVE_INFINITY);
+  if (limits.maxMs - reserve.ms - spent.elapsedMs < expectedMs) return "time";
+  if (limits.maxRequests - reserve.requests - spent.requests < expectedRequests) return "requests";
   return undefined;
 }

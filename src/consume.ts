@@ -79,6 +79,8 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   /** Whether the last claim told nothing. */
   #wasIdle = false;
   #held = 0;
+  /** Whether all that was held is accounted for. */
+  #accounted = false;
   /** How long a claim waits at the engine, in milliseconds. */
   readonly #waitMs: number;
   readonly #lastChances: LastChances;
@@ -177,6 +179,11 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     this.#slots.abortAll(reason);
   }
 
+  /** Gives up the handlers that ignored it; each of their jobs has used up an attempt. */
+  leaveRunning(): void {
+    this.#slots.leaveAll();
+  }
+
   /** How many handlers may run at a time. */
   get slots(): number {
     return this.#deps.worker.options.concurrency;
@@ -235,7 +242,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       : this.idle && this.#traffic.unanswered === undefined;
   }
 
-  /** Ends the loop. A claim whose answer never came is given back by its lease's id; handlers left running are named. Never rejects. */
+  /** Ends the loop. A claim whose answer never came is given back by its lease's id. Never rejects. */
   async close(): Promise<void> {
     const { gate, limiter } = this.#deps;
     const givesBack =
@@ -244,7 +251,9 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     const given = this.#traffic.close(givesBack);
     this.#timer.set(NEVER);
     gate.leave(this);
-    for (const job of this.#slots.jobs()) this.#reports.abandoned(job.id);
+    if (!this.#accounted) this.#reports.unsettled(this.#held);
+    this.#held = 0;
+    this.#accounted = true;
     try {
       await this.#looks.close();
     } catch (error) {
@@ -360,11 +369,12 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     let requests = 0;
     for (const [index, job] of run.jobs.entries()) {
       requests += job.fetches;
-      this.#costs.ended(now, ranMs);
+      // How long the run's end took to come says nothing of how long a job takes.
+      if (outcomes[index]?.kind !== "ignored") this.#costs.ended(now, ranMs);
       if (left) this.#reports.abandoned(job.id);
-      if (this.#phase === "closed") continue;
-      if (keeper.expired(job.held.lease)) {
-        // Lost while it ran, or just now noticed.
+      const { lease } = job.held;
+      if (this.#phase === "closed" || keeper.expired(lease)) {
+        // Lost while it ran, or just now noticed; or refused, so that no verdict is sent any more.
         this.#lose(job.held);
         continue;
       }
@@ -373,6 +383,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
         maxAttempts: job.maxAttempts,
         retryDelayMs: worker.options.retryDelayMs,
         random: () => platform.random(),
+        leaseLeftMs: Math.ceil(lease.deadline - now),
       });
       this.#decide(job.held, verdict, now, ranMs);
     }
@@ -662,7 +673,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   }
 
   #lose(held: HeldDelivery): void {
-    if (held.over) return;
+    if (held.over || this.#accounted) return;
     this.#reports.lost(held);
     this.#closeOne(held);
   }

@@ -102,7 +102,7 @@ export class Crew {
   }
 
   /**
-   * Ends all loops: nothing starts any more, what waits goes back, handlers get `graceMs`, then their signal and `abortWaitMs`, and the verdicts `settleWaitMs`. Bounded by the sum of
+   * Ends all loops: nothing starts any more, what waits goes back, handlers get `graceMs`, then their signal and `abortWaitMs`, after which they are left behind with an attempt charged, and the verdicts get `settleWaitMs`. Bounded by the sum of
    * the three and a second to close, and by `by`, whatever handlers and broker do. Never rejects.
    */
   async end(why: string, times: EndTimes): Promise<void> {
@@ -114,6 +114,7 @@ export class Crew {
     if (!(await this.changes.until(platform, atMost(times.graceMs), idle))) {
       for (const loop of this.loops) loop.abortRunning(new WorkerStoppedError(why));
       await this.changes.until(platform, atMost(times.abortWaitMs), idle);
+      for (const loop of this.loops) loop.leaveRunning();
     }
     for (const loop of this.loops) loop.flush();
     await this.changes.until(platform, atMost(times.settleWaitMs), () =>

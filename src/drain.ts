@@ -54,8 +54,10 @@ export interface DrainReport {
   readonly dead: number;
   /** Given back unstarted, or interrupted by the end of the run. */
   readonly released: number;
-  /** Deliveries whose lease was over before they were settled; they run again. */
+  /** Deliveries whose lease was over before they were settled, or whose verdict the broker never confirmed; unless it took it all the same, they run again. */
   readonly lost: number;
+  /** Of all these: jobs whose handler ignored its signal and was left behind, which costs an attempt. */
+  readonly abandoned: number;
   /** Requests made, the broker's and the handlers'. */
   readonly requests: number;
   /** How long it took, in milliseconds. */
@@ -323,7 +325,7 @@ class BoundedRun implements RunLimiter {
   }
 
   report(stopped: DrainReport["stopped"], left: number | null): DrainReport {
-    const sum = { jobs: 0, acked: 0, retried: 0, dead: 0, released: 0, lost: 0 };
+    const sum = { jobs: 0, acked: 0, retried: 0, dead: 0, released: 0, lost: 0, abandoned: 0 };
     for (const one of this.crew.stats()) {
       sum.jobs += one.started;
       sum.acked += one.acked;
@@ -331,6 +333,7 @@ class BoundedRun implements RunLimiter {
       sum.dead += one.dead;
       sum.released += one.released;
       sum.lost += one.lost;
+      sum.abandoned += one.abandoned;
     }
     return { ...sum, requests: this.requests, ms: this.#platform.now() - this.#startedAt, stopped, left };
   }

@@ -64,7 +64,7 @@ export type EddyEvent =
   | { readonly type: "woken"; readonly queue: string }
   /** A suspect on its last attempt is about to run, with nothing beside it. */
   | { readonly type: "lastChance"; readonly queue: string; readonly jobId: string }
-  /** A handler ignored its aborted signal and was left behind. */
+  /** A handler ignored its aborted signal and was left behind; its attempt is charged. */
   | { readonly type: "abandoned"; readonly queue: string; readonly jobId: string }
   | { readonly type: "stopping"; readonly reason: string }
   | { readonly type: "stopped" };

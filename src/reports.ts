@@ -98,7 +98,13 @@ export class Reports {
   }
 
   abandoned(jobId: string): void {
+    this.counters.abandoned += 1;
     this.#tell(() => ({ type: "abandoned", queue: this.#queue, jobId }));
+  }
+
+  /** The end of the loop: of these deliveries it will never be known whether their verdicts count. */
+  unsettled(count: number): void {
+    this.counters.lost += count;
   }
 
   #tell(make: () => EddyEvent): void {

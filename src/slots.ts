@@ -32,6 +32,7 @@ export interface SlotsOptions {
 
 const RETURNED: Outcome = Object.freeze({ kind: "returned" });
 const INTERRUPTED: Outcome = Object.freeze({ kind: "interrupted" });
+const IGNORED: Outcome = Object.freeze({ kind: "ignored", delayMs: undefined });
 
 class OpenRun implements Run {
   readonly jobs: readonly ActiveJob[];
@@ -78,7 +79,7 @@ export class Slots {
     const { platform, context, timeoutMs } = this.#options;
     const startedAt = platform.now();
     const run = new OpenRun(
-      group.map((held) => new ActiveJob(held, context, startedAt)),
+      group.map((held) => new ActiveJob(held, context)),
       startedAt,
     );
     this.#runs.add(run);
@@ -102,6 +103,11 @@ export class Slots {
   /** Ends the runs whose bodies are still being checked: their handlers are not called any more. */
   interruptUnstarted(): void {
     for (const run of [...this.#runs]) if (!run.invoked) this.#end(run, INTERRUPTED);
+  }
+
+  /** Gives up the handlers that still run: they were told to stop and did not heed it. */
+  leaveAll(): void {
+    for (const run of [...this.#runs]) this.#end(run, IGNORED, true);
   }
 
   /** Aborts the jobs under a lease. */
@@ -173,7 +179,10 @@ export class Slots {
 /** How one job ended whose run ended so. */
 function ownOutcome(job: ActiveJob, fault: InvalidBody | undefined, rest: Outcome): Outcome {
   if (fault !== undefined) return { kind: "dead", reason: fault.reason };
-  if (job.mark !== undefined) return job.mark;
+  const { mark } = job;
+  // Its handler still runs, so that the retry it asked for has to wait for more than that.
+  if (mark?.kind === "retry" && rest.kind === "ignored") return { ...rest, delayMs: mark.delayMs };
+  if (mark !== undefined) return mark;
   // Whatever it throws once it was told to stop is taken for that, but for a word that is final.
   const interrupted = rest.kind === "threw" && !isPermanent(rest.error);
   if (interrupted && job.abortReason instanceof WorkerStoppedError) return INTERRUPTED;

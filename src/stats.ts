@@ -18,8 +18,10 @@ export interface QueueStats {
   readonly retried: number;
   readonly dead: number;
   readonly released: number;
-  /** Deliveries whose lease was over before they were settled. */
+  /** Deliveries whose lease was over before they were settled, or whose verdict the broker never confirmed. */
   readonly lost: number;
+  /** Of all these: jobs whose handler ignored its signal and was left behind. */
+  readonly abandoned: number;
   /** Leases renewed (each renewal of each lease counts). */
   readonly renewals: number;
   /** Requests that failed. */
@@ -47,6 +49,7 @@ export class Counters {
   dead = 0;
   released = 0;
   lost = 0;
+  abandoned = 0;
   renewals = 0;
   brokerErrors = 0;
 }

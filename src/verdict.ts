@@ -17,17 +17,23 @@ export type Outcome =
   /** It called `job.deadLetter`, or the job could not be given to a handler at all. */
   | { readonly kind: "dead"; readonly reason: string }
   /** It threw after the worker's stop had aborted it, or was never called because of it: not the job's fault. */
-  | { readonly kind: "interrupted" };
+  | { readonly kind: "interrupted" }
+  /** It still ran when the run's end could wait no longer. `delayMs` is what it had asked for itself. */
+  | { readonly kind: "ignored"; readonly delayMs: number | undefined };
 
 export interface VerdictContext {
   readonly attempt: number;
   readonly maxAttempts: number;
   readonly retryDelayMs: BackoffOptions | ((attempt: number) => number);
   readonly random: () => number;
+  /** How long the job's lease still holds, in whole milliseconds. */
+  readonly leaseLeftMs: number;
 }
 
 const ACK: Verdict = Object.freeze({ kind: "ack" });
 const RELEASE: Verdict = Object.freeze({ kind: "release" });
+const IGNORED =
+  "The handler ignored its signal when the run ended; make it heed job.signal, or give the run more time";
 
 /** What becomes of a job, by how its handler ended. */
 export function verdictOf(outcome: Outcome, context: VerdictContext): Verdict {
@@ -42,6 +48,9 @@ export function verdictOf(outcome: Outcome, context: VerdictContext): Verdict {
       const reason = outcome.reason ?? "the handler asked for a retry";
       return again(context, reason, outcome.delayMs);
     }
+    case "ignored":
+      // It may go on for a while: its job does not come back sooner than if it were left to its lease.
+      return again(context, IGNORED, Math.max(context.leaseLeftMs, outcome.delayMs ?? retryDelay(context)));
     case "threw": {
       const text = describe(outcome.error);
       if (isPermanent(outcome.error)) return { kind: "dead", error: cut(text) };

@@ -35,6 +35,8 @@ export class LoopWatch {
   ended = false;
   requests = 0;
   starts = 0;
+  /** Deliveries that the loop says it took. */
+  received = 0;
   #turn = 0;
 
   constructor(options: LoopWatchOptions) {
@@ -226,6 +228,7 @@ export class LoopWatch {
     if (got > 0 || queue.claims.get(leaseId)?.sent === 1) queue.lastGot = got;
     else queue.lastAsked = queue.askedBefore;
     queue.claims.delete(leaseId);
+    this.received += got;
     for (const one of reply.deliveries) {
       queue.order += 1;
       this.#turn += 1;

@@ -96,7 +96,7 @@ class Lives {
 }
 
 /**
- * After its end a machine holds nothing but what handlers left behind still run: where its link was sound meanwhile, and it had the time.
+ * After its end a machine holds nothing, not even what handlers left behind still run: where its link was sound meanwhile, and it had the time.
  *
  * @param from when its end began.
  */
@@ -361,6 +361,10 @@ export class DrainMember implements Member {
     }
     if (report.jobs !== watch.starts)
       fail("wrongReport", `${label} started ${watch.starts}, says ${report.jobs}`);
+    const { acked, retried, dead, released, lost } = report;
+    const sum = acked + retried + dead + released + lost;
+    if (sum !== watch.received)
+      fail("wrongReport", `${label} claimed ${watch.received}, accounts for ${sum}`);
     const requests = link.requests + watch.machine.fetches;
     if (report.requests !== requests) {
       fail("wrongReport", `${label} made ${requests} requests, says ${report.requests}`);

@@ -59,9 +59,6 @@ export class RunRecord {
   /** The loop waits for its handler no longer. */
   left(): void {
     this.#left = true;
-    // Told to stop, it ran past its own time limit as well: what told it first counts.
-    this.interrupted = this.#job.signal.reason instanceof WorkerStoppedError;
-    if (this.#gaveUp()) this.#timedOut = true;
   }
 
   end(outcome: Ending): void {
@@ -73,13 +70,13 @@ export class RunRecord {
     if (this.#looks && this.#abortedAt === undefined) this.#checkInTime(this.#machine.trueNow());
   }
 
-  /** Whether its end is a failed attempt. A handler left behind by its timeout has failed, too. */
+  /** Whether its end is a failed attempt. A handler that was left behind has failed, too. */
   get failed(): boolean {
     const { outcome } = this;
     return (
       (outcome === "threw" && !this.interrupted) ||
       outcome === "retry" ||
-      (outcome === undefined && this.#gaveUp())
+      (outcome === undefined && (this.#left || this.#gaveUp()))
     );
   }
 
@@ -88,9 +85,9 @@ export class RunRecord {
     return this.failed && attempt >= maxAttempts;
   }
 
-  /** Whether its handler still runs, or was left behind. */
+  /** Whether its handler still runs and was not left behind. */
   get running(): boolean {
-    return this.#left || this.outcome === undefined;
+    return !this.#left && this.outcome === undefined;
   }
 
   describe(): string {

@@ -38,7 +38,7 @@ export const PROMISES = {
   lastChanceNotAlone: "a suspect on its last attempt runs with nothing else held",
   tookNeighbour: "a job that kills its worker takes no neighbour along",
   deadUnjustly: "a job is dead-lettered for a true reason",
-  heldAfterEnd: "after a stop or a drain nothing is held but what handlers left behind still run",
+  heldAfterEnd: "after a stop or a drain nothing is held, not even what handlers left behind still run",
   stopUnbounded: "a stop is bounded",
   startUnbounded: "a start is bounded",
   requestAfterEnd: "nothing is sent once a stop or a drain has answered",

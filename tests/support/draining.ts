@@ -27,6 +27,9 @@ export async function drained(
   const { broker } = world;
   const before = broker.requests;
   const started = world.told("started").length;
+  const left = world.told("abandoned").length;
+  const claimed = () => world.told("claimed").reduce((sum, { got }) => sum + got, 0);
+  const claimedBefore = claimed();
   const from = world.platform.now();
   const report = await world.platform.run(
     drain(definition, { broker, platform: world.platform, on: world.on, ...deps }),
@@ -34,6 +37,10 @@ export async function drained(
   const fetches = report.requests - (broker.requests - before);
   expect(fetches).toBeGreaterThanOrEqual(0);
   expect(report.jobs).toBe(world.told("started").length - started);
+  // Whatever was claimed is accounted for, once.
+  const { acked, retried, dead, released, lost } = report;
+  expect(acked + retried + dead + released + lost).toBe(claimed() - claimedBefore);
+  expect(report.abandoned).toBe(world.told("abandoned").length - left);
   expect(report.ms).toBeLessThanOrEqual(world.platform.now() - from);
   const { maxRequests = Number.POSITIVE_INFINITY, maxMs = Number.POSITIVE_INFINITY } = deps.budget ?? {};
   expect(report.requests).toBeLessThanOrEqual(maxRequests);

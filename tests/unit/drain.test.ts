@@ -20,6 +20,7 @@ describe("a drain", () => {
       dead: 0,
       released: 0,
       lost: 0,
+      abandoned: 0,
       requests: expect.any(Number),
       ms: 500,
       stopped: "empty",

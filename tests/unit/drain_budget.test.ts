@@ -2,12 +2,16 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type DrainReport, drain } from "../../src/drain.ts";
 import { BrokerError, WorkerStoppedError } from "../../src/errors.ts";
+import type { Job } from "../../src/job.ts";
 import { queue } from "../../src/queue.ts";
 import { defineWorker } from "../../src/worker.ts";
 import { define, drained } from "../support/draining.ts";
 import { noStrayRejections, World } from "../support/world.ts";
 
 noStrayRejections();
+
+const rejectsWhenAborted = (job: Job<unknown>) =>
+  new Promise((_, reject) => job.signal.addEventListener("abort", () => reject(job.signal.reason)));
 
 describe("a drain's budget of jobs", () => {
   test("is never exceeded, however it claims", async () => {
@@ -136,8 +140,79 @@ describe("a drain's budget of time", () => {
       define(() => new Promise(() => {})),
       { budget: { maxMs: 5_000 } },
     );
-    expect(report).toMatchObject({ jobs: 1, acked: 0, released: 0, stopped: "time" });
+    expect(report).toMatchObject({
+      jobs: 1,
+      retried: 1,
+      abandoned: 1,
+      acked: 0,
+      released: 0,
+      stopped: "time",
+    });
     expect(world.told("abandoned").length).toBe(1);
+    const [job] = await world.peek("delayed");
+    expect(job).toMatchObject({ attempts: 1 });
+    expect(world.told("finished")).toMatchObject([{ error: expect.stringContaining("ignored its signal") }]);
+  });
+
+  test("one that never ends reaches the dead letters after its attempts, run by run", async () => {
+    const world = new World();
+    await world.add(1);
+    const definition = define(() => new Promise(() => {}), { maxAttempts: 3, leaseMs: 10_000 });
+    for (const ends of ["retried", "retried", "dead"]) {
+      const from = world.platform.now();
+      const report = await drained(world, definition, { budget: { maxMs: 5_000 } });
+      expect(report).toMatchObject({ jobs: 1, abandoned: 1, [ends]: 1 });
+      if (ends === "dead") break;
+      // It may still run: another run gets its job no sooner than by the lease's end.
+      const [job] = await world.peek("delayed");
+      const dueInMs = (job?.dueAt ?? 0) - world.platform.wallNow();
+      expect(dueInMs).toBeGreaterThanOrEqual(9_000 - (world.platform.now() - from));
+      await world.platform.pass(dueInMs);
+    }
+    expect((await world.peek("dead"))[0]).toMatchObject({
+      attempts: 3,
+      error: expect.stringContaining("ignored its signal"),
+    });
+  });
+
+  test("a job that used up a whole run is tried by the next one, too", async () => {
+    const world = new World();
+    await world.add(2);
+    let slow = true;
+    const definition = define((job) => (slow ? rejectsWhenAborted(job) : undefined));
+    const first = await drained(world, definition, { budget: { maxMs: 5_000 } });
+    expect(first).toMatchObject({ jobs: 1, released: 1, stopped: "time" });
+    slow = false;
+    const second = await drained(world, definition, { budget: { maxMs: 2_000 } });
+    expect(second).toMatchObject({ jobs: 1, acked: 1 });
+  });
+
+  test("what a handler said of its job before it ignored the end counts", async () => {
+    for (const [say, ends] of [
+      [(job: Job<unknown>) => job.deadLetter("no use"), "dead"],
+      [(job: Job<unknown>) => job.retry({ delayMs: 3_600_000 }), "retried"],
+      [(job: Job<unknown>) => job.retry({ delayMs: 0 }), "retried"],
+    ] as const) {
+      const world = new World();
+      await world.add(1);
+      const handler = (job: Job<unknown>) => {
+        say(job);
+        return new Promise(() => {});
+      };
+      const report = await drained(world, define(handler), { budget: { maxMs: 5_000 } });
+      expect(report).toMatchObject({ abandoned: 1, [ends]: 1 });
+      const [job] = await world.peek(ends === "dead" ? "dead" : "delayed");
+      if (ends === "dead") expect(job?.error).toBe("no use");
+      else expect((job?.dueAt ?? 0) - world.platform.wallNow()).toBeGreaterThan(10_000);
+    }
+  });
+
+  test("verdicts that the broker never confirms are told lost", async () => {
+    const world = new World();
+    await world.add(3);
+    world.broker.fault = (asked) => (asked.settle.length > 0 ? "hangs" : undefined);
+    const report = await drained(world, define(world.takes(1)), { budget: { maxMs: 5_000 } });
+    expect(report).toMatchObject({ jobs: 1, acked: 0, lost: 1 });
   });
 
   test("nor does a broker that stops to answer", async () => {
@@ -231,8 +306,8 @@ describe("a drain's budget of requests", () => {
     const report = await drained(world, define(handler, { concurrency: 2, prefetch: 2 }), {
       budget: { maxRequests: 8, maxMs: 10_000 },
     });
-    expect(report.acked).toBe(report.jobs - 1);
-    expect((await world.sizes()).held).toBe(1);
+    expect(report).toMatchObject({ acked: report.jobs - 1, retried: 1, abandoned: 1 });
+    expect((await world.sizes()).held).toBe(0);
   });
 
   test("nor when requests fail, and what could not be settled is told lost", async () => {

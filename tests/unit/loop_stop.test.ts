@@ -96,7 +96,7 @@ describe("after a stop", () => {
     expect(worker.stats()[0]).toMatchObject({ acked: 1, released: 0 });
   });
 
-  test("one that ignores it is left behind after abortWaitMs, and named; its lease is renewed no more", async () => {
+  test("one that ignores it is left behind after abortWaitMs, named, and costs its job an attempt; its lease is renewed no more", async () => {
     const world = new World();
     const [id] = await world.add(1);
     const worker = await world.start(
@@ -108,6 +108,9 @@ describe("after a stop", () => {
     await world.platform.run(worker.stop());
     expect(world.platform.now()).toBe(160);
     expect(world.told("abandoned").map((one) => one.jobId)).toEqual([id as string]);
+    expect(worker.stats()[0]).toMatchObject({ retried: 1, abandoned: 1, running: 0, held: 0 });
+    expect(await world.peek("delayed")).toMatchObject([{ attempts: 1 }]);
+    expect(world.told("finished")).toMatchObject([{ error: expect.stringContaining("ignored its signal") }]);
     const renewals = world.broker.count("renew");
     await world.platform.pass(10_000);
     expect(world.broker.count("renew")).toBe(renewals);

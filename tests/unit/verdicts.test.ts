@@ -72,6 +72,7 @@ describe("verdicts", () => {
     maxAttempts: 5,
     retryDelayMs: { baseMs: 100, maxMs: 1_000 },
     random: () => 0.5,
+    leaseLeftMs: 3_000,
   };
 
   test("follow from how the handler ended", () => {
@@ -100,6 +101,19 @@ describe("verdicts", () => {
       ],
     ];
     for (const [outcome, verdict] of cases) expect<unknown>(verdictOf(outcome, context)).toEqual(verdict);
+  });
+
+  test("a handler that ignored the end of its run has failed, and its job stays away while its lease would have held", () => {
+    for (const [asked, delayMs] of [
+      [undefined, 3_000],
+      [7, 3_000],
+      [5_000, 5_000],
+    ] as const) {
+      const verdict = verdictOf({ kind: "ignored", delayMs: asked }, context);
+      expect(verdict).toMatchObject({ kind: "retry", delayMs });
+      expect((verdict as { error: string }).error).toContain("ignored its signal when the run ended");
+    }
+    expect(verdictOf({ kind: "ignored", delayMs: 7 }, { ...context, attempt: 5 }).kind).toBe("dead");
   });
 
   test("on the last attempt a failure is dead, a stop is not", () => {

@@ -50,7 +50,7 @@ ${BROKER_HELP}`,
   },
   async run(context, { flags, positionals }) {
     const { io, platform } = context;
-    const { definition } = await loadWorker(positionals[0], context.env);
+    const { definition } = await loadWorker(positionals[0], context);
     for (const name of flags.queue) defineQueue(name, definition);
     const log = printingLog({
       json: flags.json,
@@ -96,7 +96,7 @@ const WHY = {
 } as const;
 
 function readable(report: DrainReport): string {
-  const parts = (["acked", "retried", "dead", "released", "lost"] as const)
+  const parts = (["acked", "retried", "dead", "released", "lost", "abandoned"] as const)
     .filter((field) => report[field] > 0)
     .map((field) => `${report[field]} ${field}`);
   const detail = parts.length === 0 ? "" : ` (${parts.join(", ")})`;

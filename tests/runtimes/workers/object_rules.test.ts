@@ -13,6 +13,7 @@ const REPORT: DrainReport = {
   dead: 0,
   released: 0,
   lost: 0,
+  abandoned: 0,
   requests: 0,
   ms: 1,
   stopped: "empty",
