@@ -25,10 +25,24 @@ export const DEFAULT_BROKER = "sqlite:eddy.sqlite";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
+/** What {@linkcode chooseBroker} throws: a RangeError that tells what is at fault. */
+export class UnusableBroker extends RangeError {
+  /** Where the fault is: in the argument, or in the environment (a variable's broker, or a token that is missing there). */
+  readonly at: "flag" | "environment";
+
+  constructor(message: string, at: "flag" | "environment") {
+    super(message);
+    this.at = at;
+  }
+}
+
+/** Refuses a broker's name: what it is, and how to mend it. */
+type Refuse = (is: string, mend: string) => never;
+
 /**
  * Chooses the broker: the flag, else `EDDY_BROKER`, else `UPSTASH_REDIS_REST_URL`, else {@linkcode DEFAULT_BROKER}. An empty variable counts as not set.
  *
- * @throws {RangeError} "Cannot use the broker …: … is …; …", with nothing of a URL's credentials in it.
+ * @throws {RangeError} "Cannot use the broker: its name is …; …" or "… : EDDY_BROKER is …; …", with nothing of a URL's credentials in it.
  */
 export function chooseBroker(flag: string | undefined, env: Env): BrokerSpec {
   const upstashUrl = env.UPSTASH_REDIS_REST_URL || undefined;
@@ -36,8 +50,10 @@ export function chooseBroker(flag: string | undefined, env: Env): BrokerSpec {
   const eddyToken = env.EDDY_BROKER_TOKEN || undefined;
   const named = flag ?? (env.EDDY_BROKER || undefined);
   if (named === undefined && upstashUrl !== undefined) {
-    return overHttp(upstashUrl, upstashToken ?? eddyToken, "UPSTASH_REDIS_REST_TOKEN");
+    const refuse: Refuse = refusing("UPSTASH_REDIS_REST_URL");
+    return overHttp(upstashUrl, upstashToken ?? eddyToken, "UPSTASH_REDIS_REST_TOKEN", refuse);
   }
+  const refuse: Refuse = refusing(flag === undefined ? "EDDY_BROKER" : undefined);
   const text = named ?? DEFAULT_BROKER;
   if (text === "memory:" || text === "memory") return { kind: "memory" };
   if (text.startsWith("sqlite:")) {
@@ -48,7 +64,7 @@ export function chooseBroker(flag: string | undefined, env: Env): BrokerSpec {
   if (/^https?:/i.test(text)) {
     // Upstash's token goes to Upstash's URL only, however the broker was named.
     const same = upstashUrl !== undefined && sameUrl(upstashUrl, text);
-    return overHttp(text, eddyToken ?? (same ? upstashToken : undefined), "EDDY_BROKER_TOKEN");
+    return overHttp(text, eddyToken ?? (same ? upstashToken : undefined), "EDDY_BROKER_TOKEN", refuse);
   }
   if (/^rediss?:/i.test(text)) {
     refuse(
@@ -56,7 +72,7 @@ export function chooseBroker(flag: string | undefined, env: Env): BrokerSpec {
       "Eddy speaks to Redis over HTTP: start `bun run redis-http` in front of it and name its URL",
     );
   }
-  if (/^wss?:/i.test(text)) return { kind: "nats", url: overWebSocket(text), login: natsLogin(env) };
+  if (/^wss?:/i.test(text)) return { kind: "nats", url: overWebSocket(text, refuse), login: natsLogin(env) };
   if (/^nats:/i.test(text)) {
     refuse(
       "a NATS address of the plain protocol",
@@ -66,7 +82,7 @@ export function chooseBroker(flag: string | undefined, env: Env): BrokerSpec {
   refuse("of no known kind", "write sqlite:FILE, memory:, an https:// URL (Redis) or a wss:// URL (NATS)");
 }
 
-function overHttp(text: string, token: string | undefined, variable: string): BrokerSpec {
+function overHttp(text: string, token: string | undefined, variable: string, refuse: Refuse): BrokerSpec {
   let url: URL;
   try {
     url = new URL(text);
@@ -76,11 +92,17 @@ function overHttp(text: string, token: string | undefined, variable: string): Br
   if (url.username !== "" || url.password !== "") {
     refuse("a URL with credentials in it", `put the token into ${variable} and leave it out of the URL`);
   }
-  if (token === undefined) refuse("a URL without a token", `set ${variable}`);
+  // The URL is good, whoever named it: it is the environment that lacks something.
+  if (token === undefined) {
+    throw new UnusableBroker(
+      cannotUse("its name", "a URL without a token", `set ${variable}`),
+      "environment",
+    );
+  }
   return { kind: "redis", url: url.href.replace(/\/$/, ""), token };
 }
 
-function overWebSocket(text: string): string {
+function overWebSocket(text: string, refuse: Refuse): string {
   let url: URL;
   try {
     url = new URL(text);
@@ -127,6 +149,14 @@ export function describeBroker(spec: BrokerSpec): string {
   }
 }
 
-function refuse(is: string, mend: string): never {
-  throw new RangeError(`Cannot use the broker: its name is ${is}; ${mend}`);
+/** How a name is refused that this variable holds; the argument holds it when there is none. */
+function refusing(variable: string | undefined): Refuse {
+  return (is, mend) => {
+    const at = variable === undefined ? "flag" : "environment";
+    throw new UnusableBroker(cannotUse(variable ?? "its name", is, mend), at);
+  };
+}
+
+function cannotUse(what: string, is: string, mend: string): string {
+  return `Cannot use the broker: ${what} is ${is}; ${mend}`;
 }

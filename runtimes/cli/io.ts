@@ -15,8 +15,16 @@ export interface Io {
   /** Standard input, read as fast as it is asked for. */
   stdin(): AsyncIterable<Uint8Array>;
   readonly stdinIsTerminal: boolean;
-  /** Ends the output: resolves when all that was printed has left the process. Nothing can be printed afterwards. */
-  close(): Promise<void>;
+  /**
+   * Ends the output: resolves when all that was printed has left the process; with false when some of it could not be written, which standard error was told.
+   * Nothing can be printed afterwards.
+   */
+  close(): Promise<boolean>;
+}
+
+/** Standard input could not be read any further. */
+export class InputError extends Error {
+  override name = "InputError";
 }
 
 /** The streams of this process; how standard input is read is the runtime's. */
@@ -27,8 +35,16 @@ export function processIo(stdin: Io["stdin"]): Io {
     if (shown) process.stderr.write("\r\x1b[K");
     shown = false;
   };
-  // A reader that went away (`| head`) ends the output, not the work.
-  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+  let lost: string | undefined;
+  for (const stream of [process.stdout, process.stderr]) {
+    // Only the first says why; all later ones follow from it.
+    stream.once("error", (error) => {
+      const code = codeOf(error);
+      // A reader that went away (`| head`) ends the output, not the work.
+      if (code !== "EPIPE") lost ??= code;
+    });
+    stream.on("error", () => {});
+  }
   return {
     out(line) {
       wipe();
@@ -43,11 +59,18 @@ export function processIo(stdin: Io["stdin"]): Io {
       process.stderr.write(`\r\x1b[K${text}`);
       shown = text !== "";
     },
-    stdin,
+    stdin: () => readOf(stdin),
     stdinIsTerminal: process.stdin.isTTY === true,
     async close() {
       wipe();
-      await Promise.all([process.stdout, process.stderr].map(ended));
+      await ended(process.stdout);
+      if (lost !== undefined) {
+        process.stderr.write(
+          `Cannot write the output: the system answered ${lost}; make room or name another place\n`,
+        );
+      }
+      await ended(process.stderr);
+      return lost === undefined;
     },
   };
 }
@@ -58,4 +81,23 @@ function ended(stream: NodeJS.WriteStream): Promise<void> {
     stream.once("error", () => resolve());
     stream.end(() => resolve());
   });
+}
+
+/** Reads standard input; what goes wrong with it is told apart from what goes wrong with its lines. */
+async function* readOf(stdin: Io["stdin"]): AsyncGenerator<Uint8Array> {
+  try {
+    yield* stdin();
+  } catch (error) {
+    throw new InputError(
+      `Cannot read standard input: the system answered ${codeOf(error)}; give a file or a pipe`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+function codeOf(error: unknown): string {
+  const { code } = (error ?? {}) as { readonly code?: unknown };
+  return typeof code === "string" ? code : "an error without a code";
 }

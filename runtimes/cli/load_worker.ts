@@ -7,7 +7,9 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { WorkerDefinition } from "../../src/worker.ts";
+import type { Context } from "./command.ts";
 import { UsageError } from "./flags.ts";
+import { printable } from "./printable.ts";
 
 /** Where a worker is looked for when no file is named, in the current folder. */
 export const WORKER_FILES = ["worker.ts", "worker.js", "worker.mjs"] as const;
@@ -25,16 +27,32 @@ export interface LoadedWorker {
   readonly isExample: boolean;
 }
 
+/** How long a worker's module may take to load before it is said what is awaited, in milliseconds. */
+const SLOW_MS = 5_000;
+
+/** A signal came while the worker was still being loaded. */
+export class StoppedError extends Error {
+  override name = "StoppedError";
+  /** The exit code that a shell reports for the signal. */
+  readonly code: number;
+
+  constructor(file: string, signal: string) {
+    super(`Stopped: ${signal} came while ${file} was still being loaded`);
+    this.code = signal === "SIGINT" ? 130 : 143;
+  }
+}
+
 /**
  * Loads a worker: the file named, else `./worker.ts` (`.js`, `.mjs`), else the example that comes with Eddy. Its default export is a worker's definition, or
- * a function from the environment to one.
+ * a function from the environment to one. Where that takes long, standard error is told what is awaited.
  *
  * @throws {UsageError} when the file is not there.
  * @throws {TypeError} when it cannot be loaded or exports no worker.
+ * @throws {StoppedError} when it took long and a signal came.
  */
 export async function loadWorker(
   named: string | undefined,
-  env: Readonly<Record<string, string | undefined>>,
+  context: Pick<Context, "env" | "platform" | "io">,
 ): Promise<LoadedWorker> {
   const found = named ?? WORKER_FILES.find((file) => existsSync(file));
   const file = found === undefined ? EXAMPLE : resolve(found);
@@ -48,9 +66,9 @@ export async function loadWorker(
   if (!existsSync(file)) throw new UsageError(`Cannot load the worker: ${shown} is not there; name its file`);
   let exported: unknown;
   try {
-    const module = (await import(pathToFileURL(file).href)) as { default?: unknown };
-    exported = typeof module.default === "function" ? await module.default(env) : module.default;
+    exported = await unlessStopped(exportOf(file, context.env), shown, context);
   } catch (error) {
+    if (error instanceof StoppedError) throw error;
     throw new TypeError(`Cannot load the worker: ${shown} failed with ${describe(error)}; mend it`, {
       cause: error,
     });
@@ -63,10 +81,55 @@ export async function loadWorker(
   return { definition: exported, file: shown, isExample: found === undefined };
 }
 
+async function exportOf(file: string, env: Context["env"]): Promise<unknown> {
+  const module = (await import(pathToFileURL(file).href)) as { default?: unknown };
+  return typeof module.default === "function" ? await module.default(env) : module.default;
+}
+
+/** Waits for what a module exports; after a while it says so, and from then on a stop signal ends the wait. */
+async function unlessStopped<T>(
+  loading: Promise<T>,
+  shown: string,
+  { platform, io }: Pick<Context, "platform" | "io">,
+): Promise<T> {
+  let forget = () => {};
+  // A module that waits for what never comes has nothing else that keeps the process alive.
+  platform.keepAlive(loading);
+  const { promise: stopped, reject } = Promise.withResolvers<never>();
+  // Not earlier: until the timer fires the module may be computing, and only the signal's default ends that.
+  const cancel = platform.setTimer(SLOW_MS, () => {
+    io.err(
+      printable(
+        `Still loading ${shown} after ${SLOW_MS / 1_000} s: it awaits something at its top level, or in its default function, that has not come`,
+      ),
+    );
+    forget = platform.onStop((reason) => reject(new StoppedError(shown, reason)));
+  });
+  try {
+    return await Promise.race([loading, stopped]);
+  } finally {
+    cancel();
+    forget();
+  }
+}
+
 function isDefinition(value: unknown): value is WorkerDefinition {
   return typeof value === "object" && value !== null && (value as { kind?: unknown }).kind === "eddy-worker";
 }
 
+/** What a module failed with, and where: the compiler's complaints carry their place beside the message. */
 function describe(error: unknown): string {
-  return error instanceof Error ? `${error.name}: ${error.message}` : `a ${typeof error}`;
+  if (error instanceof AggregateError && error.errors.length > 0) {
+    const more = error.errors.length - 1;
+    const first = describe(error.errors[0]);
+    return more === 0 ? first : `${first} (and ${more} more ${more === 1 ? "error" : "errors"})`;
+  }
+  if (!(error instanceof Error)) return `a ${typeof error}`;
+  return `${error.name}: ${error.message}${placeOf(error)}`;
+}
+
+function placeOf(error: Error): string {
+  const { position } = error as { position?: { file?: unknown; line?: unknown; column?: unknown } | null };
+  if (typeof position?.file !== "string" || typeof position.line !== "number") return "";
+  return ` at ${position.file}:${position.line}:${Number(position.column)}`;
 }

@@ -4,8 +4,9 @@
  * @module
  */
 import process from "node:process";
+import type { Platform } from "../../src/platform.ts";
 import { processIo } from "./io.ts";
-import { type Commands, runCommand } from "./run.ts";
+import { type Commands, FAILED, runCommand } from "./run.ts";
 import type { Shell } from "./shell.ts";
 
 const COMMANDS: Commands = {
@@ -22,16 +23,33 @@ const COMMANDS: Commands = {
   demo: () => import("./commands/demo.ts"),
 };
 
+/** How long a process that was told to stop waits for whoever reads its output, in milliseconds. */
+const LAST_WORDS_MS = 1_000;
+
 /** Runs the command that the process was started for, and ends the process. */
 export async function main(shell: Shell): Promise<never> {
   const io = processIo(() => shell.stdin());
-  const code = await runCommand(COMMANDS, process.argv.slice(2), {
-    shell,
-    io,
-    platform: shell.platform,
-    env: process.env,
-  });
-  await io.close();
+  let stopping = false;
+  const platform: Platform = {
+    ...shell.platform,
+    onStop: (fn) =>
+      shell.platform.onStop((reason) => {
+        stopping = true;
+        fn(reason);
+      }),
+  };
+  const context = { shell: { ...shell, platform }, io, platform, env: process.env };
+  const code = await runCommand(COMMANDS, process.argv.slice(2), context);
+  // Without a bound a reader as slow as a person at a pager loses nothing; but a reader that reads no more must not undo a stop.
+  const written = io.close();
+  const whole = await (stopping ? Promise.race([written, passed(platform, LAST_WORDS_MS)]) : written);
   // A handler that ignored its signal, or a socket nobody closed, must not keep a command alive that is done.
-  process.exit(code);
+  process.exit(code === 0 && !whole ? FAILED : code);
+}
+
+/** Resolves with true once the time is over. */
+function passed(platform: Platform, ms: number): Promise<true> {
+  return new Promise((resolve) => {
+    platform.setTimer(ms, () => resolve(true));
+  });
 }

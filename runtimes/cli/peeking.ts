@@ -6,7 +6,7 @@
 import type { JobState } from "../../src/broker.ts";
 import { shown } from "../../src/http/queue_routes.ts";
 import { BROKER_FLAG, type Context, JSON_FLAG, WORKER_FLAG } from "./command.ts";
-import { printable } from "./printable.ts";
+import { printable, shownMoment } from "./printable.ts";
 import { offered, withQueue } from "./queues.ts";
 
 /** The flags of both. */
@@ -32,7 +32,7 @@ export interface PeekArgs {
 /** Prints up to `limit` jobs of a state. */
 export async function peekAt(state: JobState, context: Context, args: PeekArgs): Promise<number> {
   const { limit, bodies, json } = args.flags;
-  return await withQueue(context, args, 1, async (opened, broker) => {
+  return await withQueue(context, args, {}, async (opened, broker) => {
     const jobs = await offered(broker, opened, "peek", opened.peek)(state, limit);
     for (const job of jobs) {
       const fields = shown(job, bodies);
@@ -43,7 +43,8 @@ export async function peekAt(state: JobState, context: Context, args: PeekArgs):
       const when = job.diedAt ?? job.dueAt ?? job.enqueuedAt;
       const what = job.diedAt !== undefined ? "died" : job.dueAt !== undefined ? "due" : "enqueued";
       const error = job.error === undefined ? "" : `: ${printable(job.error)}`;
-      context.io.out(`${job.id}  attempts ${job.attempts}, ${what} ${new Date(when).toISOString()}${error}`);
+      const line = `attempts ${job.attempts}, ${what} ${shownMoment(when)}${error}`;
+      context.io.out(`${printable(job.id)}  ${line}`);
       const body = fields.body ?? fields.bodyBase64;
       if (body !== undefined) context.io.out(`  ${printable(String(body))}`);
     }

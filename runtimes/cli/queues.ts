@@ -8,24 +8,38 @@ import { type Broker, type BrokerQueue, isQueueName } from "../../src/broker.ts"
 import { resolveOptions } from "../../src/options.ts";
 import { type QueueDefinition, queue } from "../../src/queue.ts";
 import type { WorkerDefinition } from "../../src/worker.ts";
-import { type BrokerSpec, chooseBroker, describeBroker } from "./broker_spec.ts";
+import { type BrokerSpec, chooseBroker, describeBroker, UnusableBroker } from "./broker_spec.ts";
 import { connectBroker } from "./brokers.ts";
 import type { Context } from "./command.ts";
 import { UsageError } from "./flags.ts";
 import { loadWorker } from "./load_worker.ts";
+import { printable } from "./printable.ts";
 
-/** Calls `use` with the chosen broker and closes it afterwards. */
+/**
+ * Calls `use` with the chosen broker and closes it afterwards.
+ *
+ * @throws {UsageError} when the flag names none that can be used.
+ */
 export async function withBroker<T>(
   context: Context,
   flag: string | undefined,
   use: (broker: Broker, spec: BrokerSpec) => Promise<T>,
 ): Promise<T> {
-  const spec = chooseBroker(flag, context.env);
-  const broker = await connectBroker(spec, context.shell, (text) => context.io.err(text));
+  const spec = chosen(flag, context.env);
+  const broker = await connectBroker(spec, context.shell, (text) => context.io.err(printable(text)));
   try {
     return await use(broker, spec);
   } finally {
     await broker.close();
+  }
+}
+
+function chosen(flag: string | undefined, env: Context["env"]): BrokerSpec {
+  try {
+    return chooseBroker(flag, env);
+  } catch (error) {
+    if (error instanceof UnusableBroker && error.at === "flag") throw new UsageError(error.message);
+    throw error;
   }
 }
 
@@ -34,7 +48,7 @@ export async function namedWorker(
   file: string | undefined,
   context: Context,
 ): Promise<WorkerDefinition | undefined> {
-  return file === undefined ? undefined : (await loadWorker(file, context.env)).definition;
+  return file === undefined ? undefined : (await loadWorker(file, context)).definition;
 }
 
 /**
@@ -77,14 +91,14 @@ export async function openQueue(
 }
 
 /**
- * For commands that only look: a mistyped file name must not read as an empty queue.
+ * For all commands but those whose effect is to be there before the first job is: a mistyped file name must not read as an empty queue.
  *
  * @throws {UsageError} when the broker is a file that is not there.
  */
 export function assertThere(spec: BrokerSpec): void {
   if (spec.kind === "sqlite" && !existsSync(spec.file)) {
     throw new UsageError(
-      `Cannot look into ${describeBroker(spec)}: there is no such file; name another with --broker, or enqueue a job first`,
+      `Cannot find the queue: ${describeBroker(spec)} is a file that is not there; name another with --broker, or enqueue a job first`,
     );
   }
 }
@@ -103,6 +117,8 @@ export function offered<Args extends unknown[], Result>(
 /**
  * Opens the one queue that a command is about and calls `use` with it.
  *
+ * @param options.most how many arguments there may be; 1 by default.
+ * @param options.makes whether a file that is not there is made; without it the command ends there.
  * @throws {UsageError} when there are more arguments than `QUEUE` and `most - 1` others.
  */
 export async function withQueue<T>(
@@ -111,14 +127,14 @@ export async function withQueue<T>(
     readonly flags: { readonly broker: string | undefined; readonly worker: string | undefined };
     readonly positionals: readonly string[];
   },
-  most: number,
+  { most = 1, makes = false }: { readonly most?: number; readonly makes?: boolean },
   use: (opened: BrokerQueue, broker: Broker) => Promise<T>,
 ): Promise<T> {
   if (args.positionals.length > most) throw new UsageError("Cannot read the arguments: there are too many");
   const worker = await namedWorker(args.flags.worker, context);
   const definition = defineQueue(args.positionals[0], worker);
   return await withBroker(context, args.flags.broker, async (broker, spec) => {
-    assertThere(spec);
+    if (!makes) assertThere(spec);
     return await use(await openQueue(broker, definition, worker), broker);
   });
 }

@@ -7,6 +7,9 @@ import { BrokerError, EnqueueError } from "../../src/errors.ts";
 import type { Command, Context } from "./command.ts";
 import { parseFlags, UsageError } from "./flags.ts";
 import { commandHelp, invocation, overview } from "./help.ts";
+import { InputError } from "./io.ts";
+import { StoppedError } from "./load_worker.ts";
+import { printable } from "./printable.ts";
 
 /** The commands by name, each loaded when it is needed. */
 export type Commands = Readonly<Record<string, () => Promise<{ readonly default: Command }>>>;
@@ -55,30 +58,56 @@ function asksForHelp(args: readonly string[]): boolean {
 
 function tell(error: unknown, name: string, { io, shell }: Context): number {
   if (error instanceof UsageError) {
-    io.err(error.message);
+    io.err(printable(error.message));
     io.err(`See \`${invocation(name, shell)} --help\`.`);
     return MISUSED;
   }
-  io.err(sentenceOf(error));
-  return FAILED;
+  for (const line of linesOf(error)) io.err(printable(line));
+  return error instanceof StoppedError ? error.code : FAILED;
 }
 
+/** How many places of a fault's stack are shown. */
+const PLACES = 5;
+
 /**
- * An error as a user may see it. Eddy's own say what is wrong and hold no body or token; of others only kind and place are shown, for their text could quote
- * anything.
+ * An error as a user may see it, in lines. Eddy's own say what is wrong and hold no body or token; of the system's its code, call and path are shown, of all
+ * others only class and places, for their text could quote anything.
  */
-export function sentenceOf(error: unknown): string {
-  if (error instanceof BrokerError || error instanceof EnqueueError) return error.message;
+function linesOf(error: unknown): string[] {
+  if (error instanceof BrokerError || error instanceof EnqueueError) return [error.message];
+  if (error instanceof StoppedError || error instanceof InputError) return [error.message];
   if ((error instanceof TypeError || error instanceof RangeError) && error.message.startsWith("Cannot "))
-    return error.message;
-  if (!(error instanceof Error)) return `Failed: a ${typeof error} was thrown`;
+    return [error.message];
+  if (!(error instanceof Error)) return [`Failed: a ${typeof error} was thrown`];
   // Deno's: it names the file, variable or host that a permission is missing for.
-  if (error.name === "NotCapable") return `Cannot go on without a permission: ${error.message}`;
-  const stack = error.stack ?? "";
+  if (error.name === "NotCapable") return [`Cannot go on without a permission: ${error.message}`];
+  const failed = systemFault(error) ?? `${classOf(error)}, a fault of the program or of the worker's file`;
+  return [`Failed: ${failed}`, ...placesOf(error).map((place) => `    at ${place}`)];
+}
+
+/** `ENOENT: open the/path`, for what the operating system refused. */
+function systemFault(error: Error): string | undefined {
+  const { code, syscall, path } = error as { code?: unknown; syscall?: unknown; path?: unknown };
+  if (typeof code !== "string" || !/^E[A-Z0-9]+$/.test(code)) return undefined;
+  const call = [syscall, path].filter((part) => typeof part === "string" && part !== "").join(" ");
+  return call === "" ? code : `${code}: ${call}`;
+}
+
+/** What a program calls its errors: their class, unless only their name says it. */
+function classOf(error: Error): string {
+  const name = error.constructor?.name ?? "";
+  const said = name === "" || name === "Error" ? error.name : name;
+  return /^[\w$.]{1,100}$/.test(said) ? said : "Error";
+}
+
+/** The first places of an error's stack, as `file:line:column`. */
+function placesOf(error: Error): string[] {
+  const stack = String(error.stack ?? "");
+  // What the message holds is no place, even if it looks like one.
   const message = stack.indexOf(error.message);
-  const places = stack
+  return stack
     .slice(message < 0 ? 0 : message + error.message.length)
     .split("\n")
-    .filter((line) => line.trim().startsWith("at "));
-  return [`Failed: ${error.name}, a fault of the program`, ...places.slice(0, 8)].join("\n");
+    .flatMap((line) => /^\s*at (?:.* \()?(?:async )?(\S.*:\d+:\d+)\)?$/.exec(line)?.[1] ?? [])
+    .slice(0, PLACES);
 }

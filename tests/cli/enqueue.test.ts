@@ -202,9 +202,35 @@ describe("tending", () => {
     expect(dead.out).toMatch(/^a {2}attempts 1, died .+Z: gone\\n\\x1b\[31mred\nb /);
     expect(dead.out).not.toContain("hush");
     expect((await run("dead", "q", "--bodies", "--limit", "1")).out).toContain('\n  "hush"\n');
-    expect((await run("redrive", "q", "b", "c")).out).toBe("Put back: 1\n");
+    expect(await run("redrive", "q", "c", "b", "b")).toEqual({
+      code: 1,
+      out: "Put back: 1\n",
+      err: "Not put back: c is no dead letter\n",
+    });
     expect((await run("clear", "q", "--state", "dead", "--state", "delayed")).out).toBe("Removed: 1\n");
     const stats = await run("stats", "q", "--json");
     expect(JSON.parse(stats.out)).toMatchObject([{ ready: 1, dead: 0 }]);
+  });
+
+  test("redriving ids tells which were no dead letters; redriving all takes a limit", async () => {
+    await using folder = await scratch();
+    const run = (...args: string[]) => eddy(args, { cwd: folder.path });
+    await Bun.write(
+      folder.file("worker.ts"),
+      `import { defineWorker, queue } from "${join(ROOT, "src/mod.ts")}";
+       export default defineWorker({ queues: [queue("q").handle((job) => job.deadLetter("gone"))] });`,
+    );
+    for (const id of ["a", "b", "c", "d"]) await run("enqueue", "q", "1", "--id", id);
+    await run("drain");
+    const some = await run("redrive", "q", "a", "x", "b", "\u001b[31m", "--json");
+    expect([some.code, JSON.parse(some.out)]).toEqual([
+      1,
+      { queue: "q", redriven: 2, absent: ["x", "\u001b[31m"] },
+    ]);
+    expect(some.err).toBe("Not put back: x is no dead letter\nNot put back: \\x1b[31m is no dead letter\n");
+    expect(await run("redrive", "q", "c")).toEqual({ code: 0, out: "Put back: 1\n", err: "" });
+    await run("drain");
+    expect((await run("redrive", "q", "--limit", "3")).out).toBe("Put back: 3\n");
+    expect((await run("redrive", "q", "--json")).out).toBe('{"queue":"q","redriven":1}\n');
   });
 });

@@ -1,9 +1,10 @@
 /** Calling the commands rightly and wrongly. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import manifest from "../../package.json";
-import { eddy, RunningCommand, scratch } from "./process.ts";
+import { eddy, RunningCommand, scratch, startEddy } from "./process.ts";
 
 // Each test starts processes.
 setDefaultTimeout(30_000);
@@ -63,6 +64,12 @@ describe("help", () => {
   });
 });
 
+test("package.json's scripts put no shell between a signal and the program", () => {
+  for (const [name, script] of Object.entries(manifest.scripts)) {
+    if (/\bbun \S+\.ts\b/.test(script)) expect(`${name}: ${script}`).toStartWith(`${name}: exec bun `);
+  }
+});
+
 describe("wrong calls end with 2, a sentence and where to look", () => {
   const wrong: [string[], string][] = [
     [["enqueue", "emails", "{}", "--hush"], "--hush is unknown"],
@@ -90,7 +97,8 @@ describe("wrong calls end with 2, a sentence and where to look", () => {
     [["dead", "emails", "more"], "there are too many"],
     [["worker", "nowhere.ts"], "nowhere.ts is not there"],
     [["worker", "--http", "0.0.0.0:0", "--broker", "memory:"], "set EDDY_HTTP_TOKEN or bind to 127.0.0.1"],
-    [["stats", "emails", "--broker", "sqlite:nowhere.sqlite"], "there is no such file"],
+    [["worker", "--http", "x:y", "--broker", "memory:"], "the address is malformed; write PORT or HOST:PORT"],
+    [["redrive", "emails", "a", "--limit", "1"], "Cannot use --limit: each ID names one dead letter"],
   ];
   test.each(wrong)("%p", async (args, text) => {
     await using folder = await scratch();
@@ -98,6 +106,24 @@ describe("wrong calls end with 2, a sentence and where to look", () => {
     expect([code, out]).toEqual([2, ""]);
     expect(err).toContain(text);
     expect(err).toMatch(/^Cannot .+\nSee `bun run .+ --help`\.\n$/);
+  });
+
+  test("a file that is not there, for all commands but those that make it", async () => {
+    await using folder = await scratch();
+    const broker = ["--broker", "sqlite:nowhere.sqlite"];
+    const calls = [["stats"], ["peek"], ["dead"], ["redrive"], ["resume"], ["clear", "--state", "dead"]];
+    for (const [command, ...more] of calls as [string, ...string[]][]) {
+      const { code, out, err } = await eddy([command, "emails", ...more, ...broker], { cwd: folder.path });
+      expect([code, out]).toEqual([2, ""]);
+      expect(err).toMatch(
+        /^Cannot find the queue: sqlite:nowhere\.sqlite is a file that is not there; name another with --broker, or enqueue a job first\nSee /,
+      );
+      expect(existsSync(folder.file("nowhere.sqlite"))).toBe(false);
+    }
+    const paused = await eddy(["pause", "emails", ...broker], { cwd: folder.path });
+    expect(paused).toEqual({ code: 0, out: "emails is paused\n", err: "" });
+    const stats = await eddy(["stats", "emails", "--json", ...broker], { cwd: folder.path });
+    expect(JSON.parse(stats.out)).toMatchObject([{ queue: "emails", ready: 0, paused: true }]);
   });
 
   test("an unknown command", async () => {
@@ -126,31 +152,52 @@ describe("wrong calls end with 2, a sentence and where to look", () => {
   });
 });
 
-describe("brokers that cannot be used end with 1 and a sentence without their secrets", () => {
+describe("brokers that cannot be used end with a sentence without their secrets", () => {
   const cases: [string, string, Record<string, string>][] = [
     [
       "https://user:hush@example.com",
       "a URL with credentials in it; put the token into EDDY_BROKER_TOKEN",
       {},
     ],
-    ["https://example.com", "a URL without a token; set EDDY_BROKER_TOKEN", {}],
     ["https://", "a malformed URL", { EDDY_BROKER_TOKEN: "hush" }],
+    ["wss://user:hush@example.com", "a URL with credentials in it; put them into EDDY_NATS_USER", {}],
     ["redis://:hush@127.0.0.1:6379", "start `bun run redis-http` in front of it", {}],
+    ["nats://hush@127.0.0.1", "name its WebSocket listener", {}],
     ["hush", "of no known kind", {}],
     ["sqlite:", "no file", {}],
   ];
-  test.each(cases)("%s", async (broker, text, env) => {
-    for (const how of ["flag", "variable"]) {
-      const { code, out, err } = await eddy(
-        ["stats", "emails", ...(how === "flag" ? ["--broker", broker] : [])],
-        {
-          env: how === "flag" ? env : { ...env, EDDY_BROKER: broker },
-        },
-      );
-      expect([code, out]).toEqual([1, ""]);
-      expect(err).toStartWith("Cannot use the broker: ");
+  test.each(cases)("%s: 2 as a flag, 1 as a variable, which is named", async (broker, text, env) => {
+    const flag = await eddy(["stats", "emails", "--broker", broker], { env });
+    const variable = await eddy(["stats", "emails"], { env: { ...env, EDDY_BROKER: broker } });
+    expect([flag.code, variable.code]).toEqual([2, 1]);
+    expect(flag.err).toMatch(/^Cannot use the broker: its name is .+\nSee `bun run stats --help`\.\n$/);
+    expect(variable.err).toMatch(/^Cannot use the broker: EDDY_BROKER is .+\n$/);
+    for (const { out, err } of [flag, variable]) {
+      expect(out).toBe("");
       expect(err).toContain(text);
       expect(err).not.toContain("hush");
+    }
+  });
+
+  test("Upstash's variable is named too", async () => {
+    const env = { UPSTASH_REDIS_REST_URL: "https://user:hush@up.example", UPSTASH_REDIS_REST_TOKEN: "hush" };
+    const { code, err } = await eddy(["stats", "emails"], { env });
+    expect(code).toBe(1);
+    expect(err).toStartWith(
+      "Cannot use the broker: UPSTASH_REDIS_REST_URL is a URL with credentials in it; ",
+    );
+    expect(err).not.toContain("hush@");
+  });
+
+  test("a good URL without its token is the environment's fault, whoever named it", async () => {
+    const calls: [string[], Record<string, string>, string][] = [
+      [["--broker", "https://example.com"], {}, "EDDY_BROKER_TOKEN"],
+      [[], { EDDY_BROKER: "https://example.com" }, "EDDY_BROKER_TOKEN"],
+      [[], { UPSTASH_REDIS_REST_URL: "https://example.com" }, "UPSTASH_REDIS_REST_TOKEN"],
+    ];
+    for (const [args, env, token] of calls) {
+      const { code, err } = await eddy(["stats", "emails", ...args], { env });
+      expect([code, err]).toEqual([1, expect.stringContaining(`a URL without a token; set ${token}\n`)]);
     }
   });
 });
@@ -177,6 +224,11 @@ describe("workers that cannot be loaded", () => {
     ["export default 5;", "is no worker"],
     ["export const x = 1;", "is no worker"],
     ["throw new Error('boom');", "failed with Error: boom"],
+    ["\n\nconst x = ;", "worker.ts:3:11; mend it"],
+    [
+      "throw new AggregateError([new RangeError('one'), new Error('two'), new Error('three')], 'hush');",
+      "failed with RangeError: one (and 2 more errors); mend it",
+    ],
     ["export default (env) => { throw new TypeError('Cannot go: ' + env.EDDY_X); };", "Cannot go: here"],
   ])("%s", async (source, text) => {
     await using folder = await scratch();
@@ -189,4 +241,21 @@ describe("workers that cannot be loaded", () => {
     expect(err).toContain("Cannot load the worker: ");
     expect(err).toContain(text);
   });
+
+  test.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const)(
+    "one that awaits what never comes is named after a while, and %s ends it",
+    async (signal, code) => {
+      await using folder = await scratch();
+      await writeFile(folder.file("worker.ts"), "await new Promise(() => {}); export default 1;");
+      await using drain = startEddy(["drain", "--broker", "memory:"], { cwd: folder.path });
+      await drain.complains(/Still loading worker\.ts after 5 s: it awaits something/);
+      drain.signal(signal);
+      const ended = await drain.exited();
+      expect([ended.code, ended.out]).toEqual([code, ""]);
+      expect(ended.err).toEndWith(`Stopped: ${signal} came while worker.ts was still being loaded\n`);
+    },
+  );
 });

@@ -36,7 +36,7 @@ ${BROKER_HELP}`,
     if (states.length === 0) {
       throw new UsageError("Cannot clear: --state is missing; say which jobs are to be removed");
     }
-    return await withQueue(context, args, 1, async (opened, broker) => {
+    return await withQueue(context, args, {}, async (opened, broker) => {
       const cleared = await offered(broker, opened, "clear", opened.clear)(states);
       context.io.out(
         args.flags.json ? JSON.stringify({ queue: opened.name, cleared }) : `Removed: ${cleared}`,

@@ -10,6 +10,8 @@ import { Producer } from "../../../src/producer.ts";
 import type { QueueDefinition } from "../../../src/queue.ts";
 import { BROKER_FLAG, BROKER_HELP, type Context, defineCommand, JSON_FLAG, WORKER_FLAG } from "../command.ts";
 import { UsageError } from "../flags.ts";
+import { InputError } from "../io.ts";
+import { printable } from "../printable.ts";
 import { defineQueue, namedWorker, openQueue, withBroker } from "../queues.ts";
 
 interface JobFlags {
@@ -128,7 +130,7 @@ async function fromArguments(
     if (why === undefined) fit.push(body);
     else {
       rejected += 1;
-      context.io.err(`body ${i + 1}: ${why}`);
+      context.io.err(`body ${i + 1}: ${printable(why)}`);
     }
   }
   const named = id === undefined ? {} : { id };
@@ -147,32 +149,47 @@ async function fromArguments(
 }
 
 async function fromInput(source: Source): Promise<number> {
+  const sums = { accepted: 0, duplicates: 0, rejected: 0 };
+  let whole = false;
+  try {
+    whole = await takeIn(source, sums);
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    source.context.io.err(error.message);
+  }
+  const code = summarise(source, sums.accepted, sums.duplicates, sums.rejected);
+  return whole ? code : 1;
+}
+
+/** Enqueues the lines of standard input and counts what became of them; answers whether it came to their end. */
+async function takeIn(
+  source: Source,
+  sums: { accepted: number; duplicates: number; rejected: number },
+): Promise<boolean> {
   const { io } = source.context;
-  let accepted = 0;
-  let duplicates = 0;
-  let rejected = 0;
   for await (const step of ingestLines(io.stdin(), { ...source, queue: source.definition })) {
-    for (const line of step.rejected) io.err(`line ${line.line}: ${line.reason}`);
-    rejected += step.rejected.length;
+    for (const line of step.rejected) io.err(`line ${line.line}: ${printable(line.reason)}`);
+    sums.rejected += step.rejected.length;
     for (const line of step.accepted) {
-      if (line.duplicate) duplicates += 1;
-      else accepted += 1;
+      if (line.duplicate) sums.duplicates += 1;
+      else sums.accepted += 1;
     }
-    io.progress(`${accepted.toLocaleString("en")} accepted, ${rejected.toLocaleString("en")} rejected`);
+    io.progress(
+      `${sums.accepted.toLocaleString("en")} accepted, ${sums.rejected.toLocaleString("en")} rejected`,
+    );
     if (step.failed !== undefined) {
       const { error, uncertain, unsentFrom } = step.failed;
-      io.err(error.message);
+      io.err(printable(error.message));
       if (uncertain.length > 0) {
         io.err(
           `Of the lines ${uncertain[0]} to ${uncertain.at(-1)} it is not known whether they are in the queue.`,
         );
       }
       io.err(`Not sent: line ${unsentFrom} and all after it.`);
-      summarise(source, accepted, duplicates, rejected);
-      return 1;
+      return false;
     }
   }
-  return summarise(source, accepted, duplicates, rejected);
+  return true;
 }
 
 function summarise(

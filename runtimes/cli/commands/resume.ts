@@ -15,7 +15,7 @@ export default defineCommand({
 ${BROKER_HELP}`,
   flags: { broker: BROKER_FLAG, worker: WORKER_FLAG, json: JSON_FLAG },
   async run(context, args) {
-    return await withQueue(context, args, 1, async (opened, broker) => {
+    return await withQueue(context, args, {}, async (opened, broker) => {
       await offered(broker, opened, "resume", opened.resume)();
       context.io.out(
         args.flags.json ? JSON.stringify({ queue: opened.name, paused: false }) : `${opened.name} is resumed`,

@@ -5,6 +5,7 @@
  */
 import { BROKER_FLAG, BROKER_HELP, defineCommand, JSON_FLAG } from "../command.ts";
 import { loadWorker } from "../load_worker.ts";
+import { printable } from "../printable.ts";
 import { assertThere, defineQueue, offered, openQueue, withBroker } from "../queues.ts";
 import { table } from "../table.ts";
 
@@ -13,6 +14,7 @@ export default defineCommand({
   args: "[QUEUE…]",
   summary: "Show the sizes of queues",
   about: `Shows the queues named, else those of the worker (--worker, else ./worker.ts, else the example).
+A queue that nobody has used yet shows 0 everywhere.
 Exit code: 0, or 1 when the broker failed.
 
 ${BROKER_HELP}`,
@@ -25,7 +27,7 @@ ${BROKER_HELP}`,
     const worker =
       positionals.length > 0 && flags.worker === undefined
         ? undefined
-        : (await loadWorker(flags.worker, context.env)).definition;
+        : (await loadWorker(flags.worker, context)).definition;
     const names =
       positionals.length > 0 ? positionals : (worker?.queues.map((one) => one.handler.queue.name) ?? []);
     return await withBroker(context, flags.broker, async (broker, spec) => {
@@ -39,7 +41,7 @@ ${BROKER_HELP}`,
       if (flags.json) context.io.out(JSON.stringify(rows));
       else {
         const cells = rows.map((row) => [
-          row.queue,
+          printable(row.queue),
           row.ready,
           row.delayed,
           row.held,

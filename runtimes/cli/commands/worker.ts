@@ -64,7 +64,7 @@ ${BROKER_HELP}`,
   async run(context, { flags, positionals }) {
     if (positionals.length > 1)
       throw new UsageError("Cannot read the arguments: there are too many; name one FILE");
-    const { definition, file, isExample } = await loadWorker(positionals[0], context.env);
+    const { definition, file, isExample } = await loadWorker(positionals[0], context);
     const log = printingLog({
       json: flags.json,
       least: flags.verbose ? "debug" : "info",
@@ -95,7 +95,7 @@ function httpOptions(
   maxBodyBytes: number,
 ): HttpChoice | undefined {
   if (flag === undefined) return undefined;
-  const address = parseAddress(flag);
+  const address = addressOf(flag);
   const token = context.env.EDDY_HTTP_TOKEN || undefined;
   if (token === undefined && !isLoopback(address)) {
     throw new UsageError(
@@ -104,6 +104,14 @@ function httpOptions(
   }
   if (token !== undefined) assertToken(token);
   return { address, token, maxBodyBytes };
+}
+
+function addressOf(flag: string): ReturnType<typeof parseAddress> {
+  try {
+    return parseAddress(flag);
+  } catch (error) {
+    throw error instanceof RangeError ? new UsageError(error.message) : error;
+  }
 }
 
 interface Work {
