@@ -1,6 +1,7 @@
 /** Requests whose Host header is missing or no host: answered with 400, never with a fault of the server. */
 import { expect, test } from "bun:test";
 import { serveHttp } from "../../runtimes/bun/http_server.ts";
+import { rawHttp } from "../support/raw_http.ts";
 import { openApp } from "./fixture.ts";
 
 const ODD = [
@@ -9,27 +10,6 @@ const ODD = [
     (host) => `GET /v1/queues HTTP/1.1\r\n${host}\r\nConnection: close\r\n\r\n`,
   ),
 ];
-
-/** Sends bytes as they are; resolves with all that is answered once the answer's body is complete. */
-function raw(port: number, request: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let answer = "";
-    Bun.connect({
-      hostname: "127.0.0.1",
-      port,
-      socket: {
-        open: (socket) => void socket.write(request),
-        data(socket, bytes) {
-          answer += bytes.toString();
-          const end = answer.indexOf("\r\n\r\n");
-          const length = Number(/^content-length: (\d+)/im.exec(answer)?.[1] ?? 0);
-          if (end >= 0 && answer.length >= end + 4 + length) socket.end();
-        },
-        close: () => resolve(answer),
-      },
-    }).catch(reject);
-  });
-}
 
 function expectBadRequest(answer: string): void {
   expect(answer).toStartWith("HTTP/1.1 400 ");
@@ -43,7 +23,7 @@ test("by the server of a worker", async () => {
   const app = openApp();
   const server = serveHttp({ host: "127.0.0.1", port: 0 }, (request) => app.fetch(request));
   try {
-    for (const request of ODD) expectBadRequest(await raw(Number(new URL(server.url).port), request));
+    for (const request of ODD) expectBadRequest(await rawHttp(Number(new URL(server.url).port), request));
     expect((await fetch(`${server.url}/v1/queues`)).status).toBe(200);
   } finally {
     await server.stop(0);
@@ -55,7 +35,7 @@ test("by the app behind any other server", async () => {
   const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: (request) => app.fetch(request) });
   try {
     // Where the server gives no host at all the app finds no such path; this one it does find.
-    expectBadRequest(await raw(server.port!, ODD[1]!));
+    expectBadRequest(await rawHttp(server.port!, ODD[1]!));
   } finally {
     await server.stop(true);
   }

@@ -25,6 +25,9 @@ const REFUSED = new Set(
 /** Of CLIENT, only what leaves the shared connection as it is. */
 const CLIENT_ALLOWED = new Set(["ID", "INFO", "LIST", "GETNAME", "SETINFO", "GETREDIR"]);
 
+/** No word that is refused is longer, in bytes. */
+const LONGEST_WORD = 32;
+
 /** Why a command is refused, in the words of a Redis error; `undefined` when it may pass. */
 export function refusal(command: readonly Argument[]): string | undefined {
   const name = word(command[0]);
@@ -36,8 +39,11 @@ export function refusal(command: readonly Argument[]): string | undefined {
   return blocks ? `ERR Command is not available: '${name}'` : undefined;
 }
 
+/** An argument as Redis would take it for a word; a request's raw body may be one too. */
 function word(argument: Argument | undefined): string {
-  return typeof argument === "string" ? argument.toUpperCase() : "";
+  if (argument === undefined) return "";
+  if (typeof argument === "string") return argument.toUpperCase();
+  return argument.length <= LONGEST_WORD ? Buffer.from(argument).toString("latin1").toUpperCase() : "";
 }
 
 /** `BLOCK` among the options, which end at `STREAMS`: behind it stand keys, and a key may have that name. */
@@ -125,7 +131,12 @@ function hasUnsafeNumber(command: unknown): boolean {
 function parseExact(body: string): unknown {
   const keepDigits = (_key: string, value: unknown, context: { source?: string }) =>
     typeof value === "number" ? (context.source ?? value) : value;
-  return JSON.parse(body, keepDigits as (key: string, value: unknown) => unknown);
+  try {
+    return JSON.parse(body, keepDigits as (key: string, value: unknown) => unknown);
+  } catch {
+    // What goes through each value gives up on arrays within arrays that are thousands deep.
+    throw new BadCommandError("ERR failed to parse command: the body is nested too deeply");
+  }
 }
 
 function toCommand(parsed: unknown): Argument[] {

@@ -108,6 +108,8 @@ export class Gateway {
 
   async #answer(request: Request): Promise<Response> {
     this.counts.requests += 1;
+    // Of a Host header that is missing or none, no URL can be made, and nobody further on could read it.
+    if (!URL.canParse(request.url)) return answerError(400, "ERR the Host header is missing or malformed");
     if (!METHODS.has(request.method)) return answerError(405, "ERR method not allowed");
     if (!this.#allowed(request)) return answerError(401, "WRONGPASS invalid or missing auth token");
     const size = Number(request.headers.get("content-length") ?? 0);

@@ -1,0 +1,69 @@
+/** Requests that once broke the shared connection, or were answered as a fault of the gateway. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type Gateway, startGateway } from "../../runtimes/bun/gateway/gateway.ts";
+import { rawHttp } from "../support/raw_http.ts";
+import { type RedisServer, startRedis } from "../support/redis_server.ts";
+
+let server: RedisServer;
+let gateway: Gateway;
+
+beforeAll(async () => {
+  server = await startRedis();
+  gateway = startGateway({ redis: server.url, token: "secret" });
+});
+afterAll(async () => {
+  await gateway.stop();
+  await server.stop();
+});
+
+const headers = { authorization: "Bearer secret" };
+
+async function post(path: string, body: string): Promise<{ status: number; body: unknown }> {
+  const response = await fetch(`${gateway.url}${path}`, { method: "POST", headers, body });
+  return { status: response.status, body: await response.json() };
+}
+
+test("a word that is refused is refused as a raw body too", async () => {
+  for (const [path, body] of [
+    ["/script?SYNC", "DEBUG"],
+    ["/script?SYNC", "debug"],
+    ["/client?ON", "REPLY"],
+    ["/xread?600000&STREAMS&k&$", "BLOCK"],
+    ["/xreadgroup/GROUP/a/b?600000&STREAMS&k&>", "block"],
+  ] as const) {
+    const answer = await post(path, body);
+    expect([path, answer.status]).toEqual([path, 400]);
+    expect(JSON.stringify(answer.body)).toContain("is not available");
+  }
+  expect(await post("/", '["EVAL","return 1",0]')).toEqual({ status: 200, body: { result: 1 } });
+  // A long one is data.
+  expect((await post("/set/k", "BLOCK".repeat(100))).status).toBe(200);
+});
+
+test("a number beyond a double's beside arrays thousands deep is a bad request", async () => {
+  const deep = `${"[".repeat(200_000)}${"]".repeat(200_000)}`;
+  for (const [path, body] of [
+    ["/", `[1e400,${deep}]`],
+    ["/pipeline", `[[1e400,${deep}]]`],
+    ["/multi-exec", `[[1e400,${deep}]]`],
+  ] as const) {
+    const answer = await post(path, body);
+    expect([answer.status, Object.keys(answer.body as object)]).toEqual([400, ["error"]]);
+  }
+});
+
+test("a Host header that is missing or no host is a bad request, with and without the token", async () => {
+  for (const host of ["Host: [", "Host: a b", "Host:", "Host: a/b"]) {
+    for (const path of ["/", "/get/k", "/get/k?_token=secret", "/get/k?_token=wrong", "/subscribe/c"]) {
+      for (const auth of ["", "Authorization: Bearer secret\r\n"]) {
+        const request = `GET ${path} HTTP/1.1\r\n${host}\r\n${auth}Connection: close\r\n\r\n`;
+        const answer = await rawHttp(gateway.port, request);
+        expect(answer).toStartWith("HTTP/1.1 400 ");
+        expect(answer).toEndWith('{"error":"ERR the Host header is missing or malformed"}');
+      }
+    }
+  }
+  expect(await rawHttp(gateway.port, "GET /get/k?_token=secret HTTP/1.0\r\n\r\n")).toStartWith(
+    "HTTP/1.1 400 ",
+  );
+});
