@@ -21,6 +21,7 @@
  * `eddy_jobs`: one row a job, whatever its `state`: `ready`, `delayed`, `held` or `dead`.
  * - `seq`: the order within a state and `level` (0 high, 1 normal, 2 low). A job that joins a tail gets the next one, a job that
  *   is given back keeps its own.
+ *   A row of queue 0 is no job: it is the line that the last `clear` or `redrive` drew.
  * - `attempts` charged so far, `suspect` (0 or 1), `enqueued_at`, `due_at` (delayed), `died_at` and `error` (dead): times are Unix
  *   milliseconds.
  * - `id`; `headers`: a JSON object of texts, or empty; `body`: TEXT or BLOB, exactly as it was given.

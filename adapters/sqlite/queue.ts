@@ -22,16 +22,15 @@ import { claimJobs } from "./claim.ts";
 import { wholeMs } from "./clock.ts";
 import type { Connection } from "./connection.ts";
 import { enqueueJobs } from "./enqueue.ts";
-import { clearSome, lastSeq, peekJobs, redriveSome, sizesOf } from "./inspect.ts";
+import { peekJobs, sizesOf } from "./inspect.ts";
 import { abandonLease, extendLease } from "./leases.ts";
 import { settleAll } from "./settle.ts";
 import type { Statements, Tables } from "./statements.ts";
+import { clearSlice, drawLine, redriveSlice } from "./tend.ts";
 import type { Watchers } from "./watcher.ts";
 
 /** The largest body, where the driver allows as much. */
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
-/** `clear` and `redrive` work in transactions of so many rows: others come in between, and no verb waits for long. */
-const ROWS_PER_TRANSACTION = 2000;
 
 /** One queue of a database. Each verb is one transaction, an exchange included. */
 export class SqliteQueue implements BrokerQueue {
@@ -151,26 +150,18 @@ export class SqliteQueue implements BrokerQueue {
   }
 
   async clear(states: readonly ("ready" | "delayed" | "dead")[]): Promise<number> {
-    // In one transaction: a job's `seq` may be that of one just removed, so between two no bound would keep out what came meanwhile.
-    return this.#write("clear", (tables, now) => {
-      const last = lastSeq(tables);
-      let cleared = 0;
-      for (const state of new Set(states)) {
-        for (let count = -1; count !== 0; cleared += count) {
-          count = clearSome(tables, state, last, ROWS_PER_TRANSACTION, now);
-        }
-      }
-      return cleared;
-    });
+    const chosen = new Set(states);
+    return this.#inSlices("clear", Infinity, (tables, line, startedAt) =>
+      clearSlice(tables, chosen, line, startedAt),
+    );
   }
 
   async redrive(options: { readonly ids?: readonly string[]; readonly limit: number }): Promise<number> {
-    const last = this.#read("redrive", lastSeq);
-    const redriven = await this.#inParts("redrive", options.limit, (tables, _now, limit) =>
-      redriveSome(tables, options.ids, last, limit),
-    );
-    if (redriven > 0) this.#announce();
-    return redriven;
+    return this.#inSlices("redrive", options.limit, (tables, line, _startedAt, limit) => {
+      const redriven = redriveSlice(tables, options.ids, line, limit);
+      if (redriven > 0) this.#announce();
+      return redriven;
+    });
   }
 
   async pause(): Promise<void> {
@@ -194,19 +185,20 @@ export class SqliteQueue implements BrokerQueue {
     return leaseIds.map((leaseId) => extendLease(tables, leaseId, now + this.#limits.leaseMs));
   }
 
-  /** Repeats a step, each time in a transaction of its own, until it finds less than it could take. */
-  async #inParts(
+  /** Repeats a step on the jobs there are now, each time in a transaction of its own, until it finds none or has done `most`. */
+  async #inSlices(
     verb: string,
     most: number,
-    step: (tables: Tables, now: number, limit: number) => number,
+    step: (tables: Tables, line: number, startedAt: number, limit: number) => number,
   ): Promise<number> {
+    const start = this.#write(verb, (tables, now) => ({ line: drawLine(tables), now }));
     let done = 0;
     while (done < most) {
-      const limit = Math.min(ROWS_PER_TRANSACTION, most - done);
-      const count = this.#write(verb, (tables, now) => step(tables, now, limit));
-      done += count;
+      const beganAt = performance.now();
+      const count = this.#write(verb, (tables) => step(tables, start.line, start.now, most - done));
       if (count === 0) break;
-      await nextTurn();
+      done += count;
+      await elapse(performance.now() - beganAt);
     }
     return done;
   }
@@ -240,7 +232,7 @@ export class SqliteQueue implements BrokerQueue {
   }
 }
 
-/** Lets timers and other work of this process have their turn. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
+/** As long as a slice took: other processes wait for the database by looking now and then, and must find it free. */
+function elapse(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -10,6 +10,9 @@ import type { SqlDriver } from "./driver.ts";
 export function prepareStatements(driver: SqlDriver) {
   const NEXT_SEQ = "(SELECT max(seq) + 1 FROM eddy_jobs)";
   const JOB = "seq, state, level, attempts, suspect, enqueued_at, due_at, died_at, id, headers, error, body";
+  // The length of a blob is told without reading it.
+  const BYTES =
+    "CASE typeof(body) WHEN 'blob' THEN length(body) ELSE length(CAST(body AS BLOB)) END AS bytes";
   const select = (columns: string, index: string, where: string, order: string) =>
     driver.prepare(
       `SELECT ${columns} FROM eddy_jobs INDEXED BY ${index} WHERE queue = ? AND ${where} ORDER BY ${order} LIMIT ?`,
@@ -102,7 +105,13 @@ export function prepareStatements(driver: SqlDriver) {
     peekDelayed: select(JOB, "eddy_delayed", "state = 'delayed' AND due_at > ?", "due_at, seq"),
     peekDead: select(JOB, "eddy_dead", "state = 'dead'", "seq"),
 
-    lastSeq: driver.prepare("SELECT max(seq) AS seq FROM eddy_jobs"),
+    addLine: driver.prepare(
+      "INSERT INTO eddy_jobs (queue, state, id, body) VALUES (0, 'dead', 'line', '') RETURNING seq",
+    ),
+    moveLine: driver.prepare(
+      `UPDATE eddy_jobs INDEXED BY eddy_dead SET seq = ${NEXT_SEQ} WHERE queue = 0 AND state = 'dead' RETURNING seq`,
+    ),
+    clear: driver.prepare(`DELETE FROM eddy_jobs WHERE seq = ? RETURNING ${BYTES}`),
     readyUpTo: select("seq", "eddy_ready", "state = 'ready' AND seq <= ?", "level, seq"),
     dueUpTo: select("seq", "eddy_delayed", "state = 'delayed' AND due_at <= ? AND seq <= ?", "due_at, seq"),
     delayedUpTo: select(
@@ -119,7 +128,8 @@ export function prepareStatements(driver: SqlDriver) {
       "seq",
     ),
     revive: driver.prepare(
-      `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'ready', attempts = 0, suspect = 0, error = NULL, died_at = NULL WHERE seq = ?`,
+      `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'ready', attempts = 0, suspect = 0, error = NULL, died_at = NULL
+        WHERE seq = ? RETURNING ${BYTES}`,
     ),
   };
 }
