@@ -326,8 +326,11 @@ export interface BrokerQueue {
   /** Capability `sizes`. */
   sizes?(): Promise<QueueSizes>;
 
-  /** Capability `peek`: up to `limit` jobs of a state, in the order they would be handed out; dead letters oldest first. */
-  peek?(state: JobState, limit: number): Promise<readonly PeekedJob[]>;
+  /**
+   * Capability `peek`: up to `limit` jobs of a state, in the order they would be handed out; dead letters oldest first. Who does not look
+   * at their bodies gives `withBodies` as false (true by default): an adapter may then leave them empty, and save reading them.
+   */
+  peek?(state: JobState, limit: number, withBodies?: boolean): Promise<readonly PeekedJob[]>;
 
   /** Capability `clear`: removes all jobs of these states, answers how many. Held jobs finish as they would have. */
   clear?(states: readonly ("ready" | "delayed" | "dead")[]): Promise<number>;

@@ -18,8 +18,17 @@ export function sizesOf({ sql, queue }: Tables, now: number): QueueSizes {
 }
 
 /** Up to `limit` jobs of a state, in the order in which they would be handed out. Changes nothing. */
-export function peekJobs(tables: Tables, state: JobState, limit: number, now: number): PeekedJob[] {
-  return rowsOf(tables, state, limit, now).map((row) => peekedOf(row, state));
+export function peekJobs(
+  tables: Tables,
+  state: JobState,
+  limit: number,
+  withBodies: boolean,
+  now: number,
+): PeekedJob[] {
+  const { sql } = tables;
+  return rowsOf(tables, state, limit, now).map((row) =>
+    peekedOf(row, withBodies ? sql.body.get(Number(row.seq))?.body : "", state),
+  );
 }
 
 function rowsOf(tables: Tables, state: JobState, limit: number, now: number): readonly SqlRow[] {

@@ -1,5 +1,5 @@
 import type { RenewResult } from "../../src/broker.ts";
-import type { SqlRow } from "./driver.ts";
+import type { SqlRow, SqlStatement } from "./driver.ts";
 import type { Tables } from "./statements.ts";
 
 /** How long an ended lease is remembered. */
@@ -78,19 +78,20 @@ export function forgetLeases({ sql, queue }: Tables, now: number): void {
 
 /** The rows of some jobs, in the order of the list. */
 export function jobRows({ sql }: Tables, seqs: readonly number[]): SqlRow[] {
-  return seqs.flatMap((seq): SqlRow[] => {
-    const row = sql.job.get(seq);
-    return row === undefined ? [] : [row];
-  });
+  return rowsAt(sql.job, seqs);
 }
 
-/** The rows of all jobs held now. */
-export function heldRows(tables: Tables): SqlRow[] {
-  const lists = tables.sql.heldLists.all(tables.queue);
-  return jobRows(
-    tables,
-    lists.flatMap((row) => seqsOf(row.held) ?? []),
-  );
+/** The rows of all jobs held now, without their bodies. */
+export function heldRows({ sql, queue }: Tables): SqlRow[] {
+  const seqs = sql.heldLists.all(queue).flatMap((row) => seqsOf(row.held) ?? []);
+  return rowsAt(sql.look, seqs);
+}
+
+function rowsAt(statement: SqlStatement, seqs: readonly number[]): SqlRow[] {
+  return seqs.flatMap((seq): SqlRow[] => {
+    const row = statement.get(seq);
+    return row === undefined ? [] : [row];
+  });
 }
 
 function seqsOf(held: unknown): readonly number[] | undefined {

@@ -144,9 +144,9 @@ export class SqliteQueue implements BrokerQueue {
     return this.#read("sizes", (tables, now) => sizesOf(tables, now));
   }
 
-  async peek(state: JobState, limit: number): Promise<readonly PeekedJob[]> {
+  async peek(state: JobState, limit: number, withBodies = true): Promise<readonly PeekedJob[]> {
     // One transaction, so that no job is seen in two places or in none.
-    return this.#write("peek", (tables, now) => peekJobs(tables, state, limit, now));
+    return this.#write("peek", (tables, now) => peekJobs(tables, state, limit, withBodies, now));
   }
 
   async clear(states: readonly ("ready" | "delayed" | "dead")[]): Promise<number> {

@@ -46,7 +46,8 @@ export function deliveryOf(row: SqlRow, leaseId: string): Delivery {
   };
 }
 
-export function peekedOf(row: SqlRow, state: JobState): PeekedJob {
+/** A job's row as a look shows it; its body, which is read by itself, is given beside it. */
+export function peekedOf(row: SqlRow, body: unknown, state: JobState): PeekedJob {
   return {
     id: String(row.id),
     state,
@@ -54,7 +55,7 @@ export function peekedOf(row: SqlRow, state: JobState): PeekedJob {
     enqueuedAt: Number(row.enqueued_at),
     priority: PRIORITIES[Number(row.level)] ?? "normal",
     headers: headersOf(row.headers) ?? {},
-    body: bodyOf(row.body),
+    body: bodyOf(body),
     ...(state === "delayed" ? { dueAt: Number(row.due_at) } : {}),
     ...(state === "dead" ? { error: String(row.error ?? ""), diedAt: Number(row.died_at) } : {}),
   };

@@ -9,7 +9,9 @@ import type { SqlDriver } from "./driver.ts";
  */
 export function prepareStatements(driver: SqlDriver) {
   const NEXT_SEQ = "(SELECT max(seq) + 1 FROM eddy_jobs)";
-  const JOB = "seq, state, level, attempts, suspect, enqueued_at, due_at, died_at, id, headers, error, body";
+  const JOB = "seq, level, attempts, suspect, enqueued_at, id, headers, body";
+  // A large body lies on pages of its own, which are read only when the column is: so looks name all but that.
+  const LOOK = "seq, level, attempts, enqueued_at, due_at, died_at, id, headers, error";
   // The length of a blob is told without reading it.
   const BYTES =
     "CASE typeof(body) WHEN 'blob' THEN length(body) ELSE length(CAST(body AS BLOB)) END AS bytes";
@@ -100,10 +102,12 @@ export function prepareStatements(driver: SqlDriver) {
         q.paused
       FROM eddy_queues q WHERE q.n = ?`,
     ),
-    peekReady: select(JOB, "eddy_ready", "level = ? AND state = 'ready'", "seq"),
-    peekDue: select(JOB, "eddy_delayed", "level = ? AND state = 'delayed' AND due_at <= ?", "due_at, seq"),
-    peekDelayed: select(JOB, "eddy_delayed", "state = 'delayed' AND due_at > ?", "due_at, seq"),
-    peekDead: select(JOB, "eddy_dead", "state = 'dead'", "seq"),
+    look: driver.prepare(`SELECT ${LOOK} FROM eddy_jobs WHERE seq = ?`),
+    body: driver.prepare("SELECT body FROM eddy_jobs WHERE seq = ?"),
+    peekReady: select(LOOK, "eddy_ready", "level = ? AND state = 'ready'", "seq"),
+    peekDue: select(LOOK, "eddy_delayed", "level = ? AND state = 'delayed' AND due_at <= ?", "due_at, seq"),
+    peekDelayed: select(LOOK, "eddy_delayed", "state = 'delayed' AND due_at > ?", "due_at, seq"),
+    peekDead: select(LOOK, "eddy_dead", "state = 'dead'", "seq"),
 
     addLine: driver.prepare(
       "INSERT INTO eddy_jobs (queue, state, id, body) VALUES (0, 'dead', 'line', '') RETURNING seq",

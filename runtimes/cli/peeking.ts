@@ -33,7 +33,7 @@ export interface PeekArgs {
 export async function peekAt(state: JobState, context: Context, args: PeekArgs): Promise<number> {
   const { limit, bodies, json } = args.flags;
   return await withQueue(context, args, {}, async (opened, broker) => {
-    const jobs = await offered(broker, opened, "peek", opened.peek)(state, limit);
+    const jobs = await offered(broker, opened, "peek", opened.peek)(state, limit, bodies);
     for (const job of jobs) {
       const fields = shown(job, bodies);
       if (json) {

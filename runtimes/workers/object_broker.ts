@@ -220,8 +220,8 @@ class ObjectQueue implements BrokerQueue {
     return (await this.#ask("sizes", [])) as QueueSizes;
   }
 
-  async peek(state: JobState, limit: number): Promise<readonly PeekedJob[]> {
-    return (await this.#ask("peek", [state, limit])) as readonly PeekedJob[];
+  async peek(state: JobState, limit: number, withBodies = true): Promise<readonly PeekedJob[]> {
+    return (await this.#ask("peek", [state, limit, withBodies])) as readonly PeekedJob[];
   }
 
   async clear(states: readonly ("ready" | "delayed" | "dead")[]): Promise<number> {

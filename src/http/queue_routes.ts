@@ -77,7 +77,7 @@ export function queueRoutes(options: QueueRouteOptions): Hono {
     const limit = peekLimit(c.req.query("limit"));
     const withBodies = peekBodies(c.req.query("bodies"));
     const queue = await registry.open(c.req.param("queue") ?? "");
-    const jobs = await able(queue, "peek", queue.peek)(state, limit);
+    const jobs = await able(queue, "peek", queue.peek)(state, limit, withBodies);
     return c.json({ queue: queue.name, state, jobs: jobs.map((job) => shown(job, withBodies)) });
   });
   refuseOtherMethods(routes, peek, LOOK);
