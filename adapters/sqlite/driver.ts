@@ -22,9 +22,10 @@ export interface SqlStatement {
 
 /**
  * What went wrong, as far as the adapter treats it differently: `busy` another process holds the database; `full` no
- * space; `io` reading or writing failed; `readonly`, `corrupt`, `notadb` it cannot serve; `other` all the rest.
+ * space; `io` reading or writing failed; `cantopen` the file, or one that SQLite keeps beside it, cannot be opened or made;
+ * `readonly`, `corrupt`, `notadb` it cannot serve; `other` all the rest.
  */
-export type SqlTrouble = "busy" | "full" | "io" | "readonly" | "corrupt" | "notadb" | "other";
+export type SqlTrouble = "busy" | "full" | "io" | "cantopen" | "readonly" | "corrupt" | "notadb" | "other";
 
 /** A database that can be opened: what a runtime's driver module makes of its options. Making one does no I/O. */
 export interface SqlSource {

@@ -100,7 +100,8 @@ function connect(file: string, engine: FileEngine): FileDatabase {
   } catch (error) {
     const forbidden = engine.forbiddenBy?.(error);
     if (forbidden !== undefined) throw new SqlUnavailable(forbidden, { cause: error });
-    if (troubleOf(engine.codeOf(error)) !== "other") throw error;
+    const trouble = troubleOf(engine.codeOf(error));
+    if (trouble !== "other" && trouble !== "cantopen") throw error;
     const folder = dirname(file);
     const why = isFolder(file)
       ? "it is a folder"
@@ -220,6 +221,7 @@ const TROUBLES: ReadonlyMap<number, SqlTrouble> = new Map<number, SqlTrouble>([
   [10, "io"],
   [11, "corrupt"],
   [13, "full"],
+  [14, "cantopen"],
   [26, "notadb"],
 ]);
 

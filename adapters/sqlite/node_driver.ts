@@ -81,6 +81,7 @@ const WORDS: readonly (readonly [string, number])[] = [
   ["disk I/O error", 10],
   ["database disk image is malformed", 11],
   ["database or disk is full", 13],
+  ["unable to open database file", 14],
   ["file is not a database", 26],
 ];
 

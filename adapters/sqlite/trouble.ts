@@ -2,7 +2,7 @@ import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
 import { SqlRefusal, type SqlSource, type SqlTrouble, SqlUnavailable } from "./driver.ts";
 
 /** What each trouble means for who reads the message, and what to do about it. */
-const SENTENCES: Readonly<Record<SqlTrouble, string>> = {
+const SENTENCES: Readonly<Record<Exclude<SqlTrouble, "cantopen">, string>> = {
   busy: "another process holds the database in a transaction for longer than busyTimeoutMs; it is tried again",
   full: "the disk is full or the database may not grow; make room",
   io: "reading or writing the file failed; look at the disk",
@@ -29,10 +29,24 @@ export function brokerError(verb: string, source: SqlSource, error: unknown): Br
     return new BrokerError("sqlite", verb, said(verb, where, error.message), { cause: error.cause });
   }
   const trouble = source.trouble(error);
-  const code = (error as { code?: unknown } | null)?.code;
-  const known = trouble === "other" && typeof code === "string" ? ` (${code})` : "";
   const kind = FINAL.has(trouble) ? BrokerRefusedError : BrokerError;
-  return new kind("sqlite", verb, said(verb, where, `${SENTENCES[trouble]}${known}`), { cause: error });
+  return new kind("sqlite", verb, said(verb, where, sentence(trouble, where, error)), { cause: error });
+}
+
+function sentence(trouble: SqlTrouble, where: string, error: unknown): string {
+  if (trouble === "cantopen") {
+    return `the file, or its -wal or -shm beside it, cannot be opened or made; let this process write the folder ${folderOf(where)}`;
+  }
+  const code = (error as { code?: unknown } | null)?.code;
+  return trouble === "other" && typeof code === "string"
+    ? `${SENTENCES.other} (${code})`
+    : SENTENCES[trouble];
+}
+
+/** Without `node:path`, which not every runtime of this adapter has. */
+function folderOf(file: string): string {
+  const end = Math.max(file.lastIndexOf("/"), file.lastIndexOf("\\"));
+  return end < 0 ? "." : file.slice(0, Math.max(1, end));
 }
 
 function said(verb: string, where: string, why: string): string {

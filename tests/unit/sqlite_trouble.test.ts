@@ -9,6 +9,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
@@ -67,6 +68,17 @@ describe("opening", () => {
   test("a folder in the file's place is told", async () => {
     const error = await errorOf(scratch.queue(bunSqlite({ file: scratch.folder })));
     expect(error.message).toContain("it is a folder");
+  });
+
+  test("where SQLite's own files cannot be made, the folder is named", async () => {
+    // A file that cannot be made, also for a test that runs as root.
+    symlinkSync(join(scratch.folder, "none", "wal"), `${scratch.file}-wal`);
+    const error = await errorOf(scratch.queue());
+    expect(error).toBeInstanceOf(BrokerError);
+    expect(error).not.toBeInstanceOf(BrokerRefusedError);
+    expect(error.message).toBe(
+      `Cannot open ${scratch.file}: the file, or its -wal or -shm beside it, cannot be opened or made; let this process write the folder ${scratch.folder}`,
+    );
   });
 
   test("a layout of a newer version is refused and left alone", async () => {

@@ -12,6 +12,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
@@ -105,6 +106,16 @@ scratchTest("a folder in the file's place is told", async (scratch) => {
     scratch.queue(scratch.source({ file: scratch.folder })),
     "BrokerError",
     ["it is a folder"],
+    "opening",
+  );
+});
+
+scratchTest("where SQLite's own files cannot be made, the folder is named", async (scratch) => {
+  symlinkSync(join(scratch.folder, "none", "wal"), `${scratch.file}-wal`);
+  await rejects(
+    scratch.queue(),
+    "BrokerError",
+    [`let this process write the folder ${scratch.folder}`],
     "opening",
   );
 });
