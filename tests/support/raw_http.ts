@@ -7,12 +7,21 @@
 /** How long an answer may take before the test fails, in milliseconds. */
 const PATIENCE_MS = 20_000;
 
+export interface RawOptions {
+  /** Ends the sending side after the bytes, so that a server which waits for more sees that none comes. Default false. */
+  readonly end?: boolean;
+}
+
 /**
  * Sends bytes as they are; resolves with all that is answered once the first answer is complete, or the server has closed the connection.
  *
  * @throws {Error} when neither happens within 20 s.
  */
-export function rawHttp(port: number, request: string | Uint8Array): Promise<string> {
+export function rawHttp(
+  port: number,
+  request: string | Uint8Array,
+  options: RawOptions = {},
+): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = "";
     const late = setTimeout(() => reject(new Error("the server neither answered nor closed")), PATIENCE_MS);
@@ -20,7 +29,10 @@ export function rawHttp(port: number, request: string | Uint8Array): Promise<str
       hostname: "127.0.0.1",
       port,
       socket: {
-        open: (socket) => void socket.write(request),
+        open(socket) {
+          socket.write(request);
+          if (options.end === true) socket.shutdown();
+        },
         data(socket, bytes) {
           answer += bytes.toString();
           if (isComplete(answer)) socket.end();
