@@ -4,6 +4,7 @@
  * @module
  */
 import process from "node:process";
+import { codeOf, Output } from "./output.ts";
 
 export interface Io {
   /** Prints a line to standard output. */
@@ -30,57 +31,41 @@ export class InputError extends Error {
 /** The streams of this process; how standard input is read is the runtime's. */
 export function processIo(stdin: Io["stdin"]): Io {
   const terminal = process.stderr.isTTY === true;
+  const out = new Output(process.stdout);
+  const err = new Output(process.stderr);
   let shown = false;
   const wipe = () => {
-    if (shown) process.stderr.write("\r\x1b[K");
+    if (shown) err.write("\r\x1b[K");
     shown = false;
   };
-  let lost: string | undefined;
-  for (const stream of [process.stdout, process.stderr]) {
-    // Only the first says why; all later ones follow from it.
-    stream.once("error", (error) => {
-      const code = codeOf(error);
-      // A reader that went away (`| head`) ends the output, not the work.
-      if (code !== "EPIPE") lost ??= code;
-    });
-    stream.on("error", () => {});
-  }
   return {
     out(line) {
       wipe();
-      process.stdout.write(`${line}\n`);
+      out.write(`${line}\n`);
     },
     err(line) {
       wipe();
-      process.stderr.write(`${line}\n`);
+      err.write(`${line}\n`);
     },
     progress(text) {
       if (!terminal) return;
-      process.stderr.write(`\r\x1b[K${text}`);
+      err.write(`\r\x1b[K${text}`);
       shown = text !== "";
     },
     stdin: () => readOf(stdin),
     stdinIsTerminal: process.stdin.isTTY === true,
     async close() {
       wipe();
-      await ended(process.stdout);
-      if (lost !== undefined) {
-        process.stderr.write(
-          `Cannot write the output: the system answered ${lost}; make room or name another place\n`,
+      await out.end();
+      if (out.trouble !== undefined) {
+        err.write(
+          `Cannot write the output: the system answered ${out.trouble}; make room or name another place\n`,
         );
       }
-      await ended(process.stderr);
-      return lost === undefined;
+      await err.end();
+      return out.trouble === undefined && err.trouble === undefined;
     },
   };
-}
-
-/** Ends a stream; resolves when its last byte is gone, or cannot go any more. */
-function ended(stream: NodeJS.WriteStream): Promise<void> {
-  return new Promise((resolve) => {
-    stream.once("error", () => resolve());
-    stream.end(() => resolve());
-  });
 }
 
 /** Reads standard input; what goes wrong with it is told apart from what goes wrong with its lines. */
@@ -90,14 +75,7 @@ async function* readOf(stdin: Io["stdin"]): AsyncGenerator<Uint8Array> {
   } catch (error) {
     throw new InputError(
       `Cannot read standard input: the system answered ${codeOf(error)}; give a file or a pipe`,
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   }
-}
-
-function codeOf(error: unknown): string {
-  const { code } = (error ?? {}) as { readonly code?: unknown };
-  return typeof code === "string" ? code : "an error without a code";
 }

@@ -2,6 +2,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { DENO } from "../runtimes/deno/process.ts";
 import { eddy, RunningCommand, scratch } from "./process.ts";
 
 // Each test starts processes.
@@ -69,6 +70,32 @@ describe("output that cannot be written ends with 1 and a sentence", () => {
   test("a command that was called wrongly keeps its code", async () => {
     await using folder = await scratch();
     expect((await shell(`${EDDY} hush 2> /dev/full`, folder.path)).code).toBe(2);
+  });
+
+  test("long before the end, too", async () => {
+    await using folder = await scratch();
+    const line = `${EDDY} enqueue q 2> /dev/full`;
+    await using run = new RunningCommand(["sh", "-c", line], { cwd: folder.path });
+    run.write("hush\n");
+    // Taken in after the first was complained of.
+    run.write("2\n");
+    const deadline = performance.now() + 15_000;
+    for (let ready = 0; ready < 1; ) {
+      const { code, out } = await eddy(["stats", "q", "--json"], { cwd: folder.path });
+      ready = code === 0 ? JSON.parse(out)[0].ready : 0;
+      if (performance.now() > deadline) throw new Error("The line was not taken in while the input is open");
+    }
+    expect(await run.ended()).toEqual({ code: 1, out: "q: 1 accepted, 1 rejected\n", err: "" });
+  });
+
+  test("on Deno, whose writes to files throw", async () => {
+    await using folder = await scratch();
+    const line = `'${DENO}' run -A --no-lock --config '${ROOT}/deno.json' '${ROOT}/runtimes/deno/main.ts' --help`;
+    const { code, err } = await shell(`NO_COLOR=1 ${line} > /dev/full`, folder.path);
+    expect([code, err]).toEqual([
+      1,
+      "Cannot write the output: the system answered ENOSPC; make room or name another place\n",
+    ]);
   });
 });
 
