@@ -145,7 +145,8 @@ function checkCredentials(options: NatsBrokerOptions): void {
 }
 
 function checkSources(sources: Readonly<Record<string, NatsSource>>): Record<string, NatsSource> {
-  const checked: Record<string, NatsSource> = {};
+  // Without a prototype: a queue may be named "constructor", and has no source for that.
+  const checked: Record<string, NatsSource> = Object.create(null);
   for (const [queue, { stream, consumer }] of Object.entries(sources)) {
     if (!NAME.test(stream) || !NAME.test(consumer)) {
       refuse(
