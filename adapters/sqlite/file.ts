@@ -14,6 +14,7 @@ import {
   type SqlTrouble,
   SqlUnavailable,
 } from "./driver.ts";
+import { SameFiles } from "./same_files.ts";
 
 export interface SqliteFileOptions {
   /** The database file; made when it is missing, its folder is not. */
@@ -39,6 +40,8 @@ export interface FileEngine {
   codeOf(error: unknown): number | undefined;
   /** Why the runtime itself does not let the file be opened, if that is what the error says. */
   forbiddenBy?(error: unknown): string | undefined;
+  /** Whether the runtime lets a path be looked at; all may be where this is absent. */
+  maySee?(path: string): boolean;
 }
 
 /** A connection of that SQLite. */
@@ -51,7 +54,7 @@ export interface FileDatabase {
   close(): void;
 }
 
-/** The file's identity is looked at no more often than this, in milliseconds. */
+/** Between two verbs that only read, whether the file is the same is looked at no more often than this, in milliseconds. */
 const CHECK_EVERY_MS = 1000;
 
 /**
@@ -85,7 +88,7 @@ export function fileSource(options: SqliteFileOptions, engine: FileEngine): SqlS
         // Where fsync alone does not empty the drive's own cache (macOS), ask for more.
         if (synchronous === "full") db.exec("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1");
         db.exec("PRAGMA journal_size_limit = 67108864");
-        return new FileDriver(db, file);
+        return new FileDriver(db, new SameFiles(file, engine.maySee));
       } catch (error) {
         db.close();
         throw error;
@@ -148,19 +151,17 @@ class FileDriver implements SqlDriver {
   readonly #commit: SqlStatement;
   readonly #rollback: SqlStatement;
   readonly #dataVersion: SqlStatement;
-  readonly #file: string;
-  readonly #identity: string;
+  readonly #files: SameFiles;
   #checkedAt: number;
   #isClosed = false;
 
-  constructor(db: FileDatabase, file: string) {
+  constructor(db: FileDatabase, files: SameFiles) {
     this.#db = db;
-    this.#file = file;
+    this.#files = files;
     this.#begin = db.prepare("BEGIN IMMEDIATE");
     this.#commit = db.prepare("COMMIT");
     this.#rollback = db.prepare("ROLLBACK");
     this.#dataVersion = db.prepare("PRAGMA data_version");
-    this.#identity = identityOf(file);
     this.#checkedAt = performance.now();
   }
 
@@ -177,6 +178,8 @@ class FileDriver implements SqlDriver {
     try {
       const result = fn();
       this.#commit.run();
+      // Before anybody is told that it is kept.
+      this.#look();
       return result;
     } catch (error) {
       // After some errors (a full disk, say) SQLite has rolled back already.
@@ -189,16 +192,19 @@ class FileDriver implements SqlDriver {
     return Number(this.#dataVersion.get()?.data_version ?? 0);
   }
 
-  /** A removed file lives on for who has it open, and dies with them: jobs put into it would be lost in silence. */
   check(): void {
-    const now = performance.now();
-    if (now - this.#checkedAt < CHECK_EVERY_MS) return;
-    if (identityOf(this.#file) !== this.#identity) {
+    if (performance.now() - this.#checkedAt >= CHECK_EVERY_MS) this.#look();
+  }
+
+  /** A removed file lives on for who has it open, and dies with them: jobs put into it would be lost in silence. */
+  #look(): void {
+    const changed = this.#files.changed();
+    if (changed !== undefined) {
       throw new SqlRefusal(
-        "the file was removed or replaced while it was open; stop every worker, bring the file back or begin with a new one, and start again",
+        `${changed} was removed or replaced while it was open; stop every worker, bring the file back or begin with a new one, and start again`,
       );
     }
-    this.#checkedAt = now;
+    this.#checkedAt = performance.now();
   }
 
   close(): void {
@@ -206,11 +212,6 @@ class FileDriver implements SqlDriver {
     this.#isClosed = true;
     this.#db.close();
   }
-}
-
-function identityOf(file: string): string {
-  const stat = statSync(file, { throwIfNoEntry: false });
-  return stat === undefined ? "none" : `${stat.dev}:${stat.ino}`;
 }
 
 /** By SQLite's primary result code, the low byte of the extended one. */

@@ -23,7 +23,7 @@ export type { SqliteFileOptions } from "./file.ts";
  * @throws {TypeError} when `synchronous` or `busyTimeoutMs` is none of the allowed values, or the file is not a path.
  */
 export function nodeSqlite(options: SqliteFileOptions): SqlSource {
-  return fileSource(options, { connect: (file) => new NodeDatabase(file), codeOf, forbiddenBy });
+  return fileSource(options, { connect: (file) => new NodeDatabase(file), codeOf, forbiddenBy, maySee });
 }
 
 class NodeDatabase implements FileDatabase {
@@ -97,4 +97,16 @@ function codeOf(error: unknown): number | undefined {
 function forbiddenBy(error: unknown): string | undefined {
   if (!(error instanceof Error) || error.name !== "NotCapable") return undefined;
   return "Deno does not let this program read and write it; allow both with --allow-read and --allow-write";
+}
+
+/** Deno asks or throws when a path is looked at that its permissions leave out; other runtimes have no such permissions. */
+function maySee(path: string): boolean {
+  const { Deno } = globalThis as {
+    readonly Deno?: {
+      readonly permissions: {
+        querySync(asked: { readonly name: "read"; readonly path: string }): { readonly state: string };
+      };
+    };
+  };
+  return Deno === undefined || Deno.permissions.querySync({ name: "read", path }).state === "granted";
 }
