@@ -1,12 +1,19 @@
 import type { ClaimReply, ClaimRequest, Delivery } from "../../src/broker.ts";
 import type { SqlRow } from "./driver.ts";
 import { extendLease, findLease, forgetLeases, jobRows, startLease, takeBackRunOut } from "./leases.ts";
-import { shareOut } from "./levels.ts";
+import { shareWithin } from "./levels.ts";
 import { deliveryOf } from "./rows.ts";
 import type { Tables } from "./statements.ts";
 
 /** One claim moves about so many jobs at most (come due, taken back); more than the largest batch needs. */
 const MOVES_PER_CLAIM = 1000;
+/**
+ * The most bytes of bodies that a claim hands out, takes back, or moves as come due; but one job always goes. They are all in memory
+ * at once, more than once over, and a Durable Object has 128 MB. A claim cut short says by `nextDueMs` 0 that there is more.
+ */
+const BYTES_PER_CLAIM = 16 * 1024 * 1024;
+/** So many bodies are measured first, and twice as many each time after: where they are large, few are for nothing. */
+const FIRST_MEASURED = 16;
 
 /**
  * Claims, or answers again what was claimed under this lease. Belongs inside a transaction. `isSpent` says that the id was
@@ -31,7 +38,7 @@ export function claimJobs(
       deliveries = jobRows(tables, known.held).map((row) => deliveryOf(row, leaseId));
     }
   } else if (!isPaused && !isSpent) {
-    takeBackRunOut(tables, now, MOVES_PER_CLAIM);
+    takeBackRunOut(tables, now, MOVES_PER_CLAIM, BYTES_PER_CLAIM);
     moveDue(tables, now);
     const rows = take(tables, max, state);
     if (rows.length > 0) {
@@ -52,15 +59,24 @@ export function claimJobs(
 
 /** What came due joins the tail, by its due time. */
 function moveDue({ sql, queue }: Tables, now: number): void {
-  for (const row of sql.dueRows.all(queue, now, MOVES_PER_CLAIM)) sql.becomeReady.run(Number(row.seq));
+  let bytes = 0;
+  for (const row of sql.dueRows.all(queue, now, MOVES_PER_CLAIM)) {
+    bytes += Number(sql.becomeReady.get(Number(row.seq))?.bytes ?? 0);
+    if (bytes >= BYTES_PER_CLAIM) return;
+  }
 }
 
 /** Takes the first jobs of each level, as many as its share; high level first, each level's in its order. */
-function take({ sql, queue }: Tables, max: number, state: SqlRow): SqlRow[] {
-  const ready = [0, 1, 2].map((level) => sql.readyOf.all(queue, level, max));
-  const there = ready.map((rows) => rows.length) as [number, number, number];
+function take(tables: Tables, max: number, state: SqlRow): SqlRow[] {
+  const { sql, queue } = tables;
+  const ready = [firstOf(tables, 0, max), firstOf(tables, 1, max), firstOf(tables, 2, max)] as const;
   const passed = { normal: Number(state.normal_passed), low: Number(state.low_passed) };
-  const share = shareOut(max, there, passed);
+  const share = shareWithin(
+    max,
+    BYTES_PER_CLAIM,
+    [ready[0].map(bytesOf), ready[1].map(bytesOf), ready[2].map(bytesOf)],
+    passed,
+  );
   if (share.passed.normal !== passed.normal || share.passed.low !== passed.low) {
     sql.setPassed.run(share.passed.normal, share.passed.low, queue);
   }
@@ -68,6 +84,28 @@ function take({ sql, queue }: Tables, max: number, state: SqlRow): SqlRow[] {
     const last = rows[(share.take[level] ?? 0) - 1]?.seq;
     return last === undefined ? [] : inOrder(sql.hold.all(queue, level, Number(last)));
   });
+}
+
+/** The first jobs of a level, each with its bytes: up to `max`, fewer where these are more than a claim hands out. */
+function firstOf({ sql, queue }: Tables, level: number, max: number): SqlRow[] {
+  const found: SqlRow[] = [];
+  let bytes = 0;
+  let after = Number.MIN_SAFE_INTEGER;
+  for (let most = FIRST_MEASURED; found.length < max && bytes <= BYTES_PER_CLAIM; most *= 2) {
+    const wanted = Math.min(most, max - found.length);
+    const rows = sql.readyOf.all(queue, level, after, wanted);
+    for (const row of rows) {
+      found.push(row);
+      bytes += bytesOf(row);
+      after = Number(row.seq);
+    }
+    if (rows.length < wanted) break;
+  }
+  return found;
+}
+
+function bytesOf(row: SqlRow): number {
+  return Number(row.bytes);
 }
 
 /** A `RETURNING` promises no order. */

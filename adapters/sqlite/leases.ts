@@ -59,14 +59,15 @@ export function abandonLease(tables: Tables, id: string, now: number): void {
   }
 }
 
-/** Ends leases that ran out, earliest first, until at least `most` jobs were taken back: they are suspects now. */
-export function takeBackRunOut(tables: Tables, now: number, most: number): void {
+/** Ends leases that ran out, earliest first, until `most` jobs or `mostBytes` at least were taken back: they are suspects now. */
+export function takeBackRunOut(tables: Tables, now: number, most: number, mostBytes: number): void {
   const { sql, queue } = tables;
   let moved = 0;
+  let bytes = 0;
   for (const row of sql.runOut.all(queue, now, most)) {
-    if (moved >= most) return;
+    if (moved >= most || bytes >= mostBytes) return;
     const held = seqsOf(row.held) ?? [];
-    for (const seq of held) sql.takeBack.run(seq);
+    for (const seq of held) bytes += Number(sql.takeBack.get(seq)?.bytes ?? 0);
     endLease(tables, Number(row.n), held, now);
     moved += held.length;
   }

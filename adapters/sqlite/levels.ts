@@ -13,6 +13,37 @@ export interface Share {
   readonly passed: PassedOver;
 }
 
+/** The bytes of each level's first jobs, in order. */
+export type Waiting = readonly [readonly number[], readonly number[], readonly number[]];
+
+/**
+ * Shares up to `max` deliveries of up to `mostBytes` together among the levels, but at least one: the longest beginning of what
+ * {@linkcode shareOut} would hand out one by one. Pure.
+ */
+export function shareWithin(max: number, mostBytes: number, waiting: Waiting, before: PassedOver): Share {
+  const shareOf = (count: number) =>
+    shareOut(count, [waiting[0].length, waiting[1].length, waiting[2].length], before);
+  const fits = (share: Share) => bytesOf(share, waiting) <= mostBytes;
+  const all = shareOf(max);
+  if (fits(all)) return all;
+  let fitting = 1;
+  let tooMany = max;
+  while (tooMany - fitting > 1) {
+    const count = Math.floor((fitting + tooMany) / 2);
+    if (fits(shareOf(count))) fitting = count;
+    else tooMany = count;
+  }
+  return shareOf(fitting);
+}
+
+function bytesOf({ take }: Share, waiting: Waiting): number {
+  let sum = 0;
+  for (const [level, bytes] of waiting.entries()) {
+    for (const one of bytes.slice(0, take[level])) sum += one;
+  }
+  return sum;
+}
+
 /**
  * Shares up to `max` deliveries among the levels: high first, but no waiting level is passed over more than seven times in a
  * row. Pure. `there` says how many jobs each level has; counts above `max` may be cut to `max`.

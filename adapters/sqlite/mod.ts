@@ -32,6 +32,10 @@
  * `eddy_seen`: what must not be taken in twice `until` then: `kind` `job` (a deduplicated id) or `request` (an enqueue, with its
  * `answer`, one letter a job).
  *
+ * ## Large bodies
+ *
+ * A claim hands out 16 MiB of bodies at most, but at least one job. One that is cut short by this answers `nextDueMs` 0.
+ *
  * ## Enqueuing from elsewhere
  *
  * Any program with SQLite 3.37 or later may put a job in, also within a transaction of its own over the same file, which

@@ -31,7 +31,7 @@ export function prepareStatements(driver: SqlDriver) {
     addJob: driver.prepare(
       "INSERT INTO eddy_jobs (queue, state, level, enqueued_at, due_at, id, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     ),
-    readyOf: select("seq", "eddy_ready", "level = ? AND state = 'ready'", "seq"),
+    readyOf: select(`seq, ${BYTES}`, "eddy_ready", "level = ? AND state = 'ready' AND seq > ?", "seq"),
     hold: driver.prepare(
       `UPDATE eddy_jobs INDEXED BY eddy_ready SET state = 'held', attempts = attempts + 1
         WHERE queue = ? AND level = ? AND state = 'ready' AND seq <= ? RETURNING ${JOB}`,
@@ -39,7 +39,9 @@ export function prepareStatements(driver: SqlDriver) {
     job: driver.prepare(`SELECT ${JOB} FROM eddy_jobs WHERE seq = ?`),
     remove: driver.prepare("DELETE FROM eddy_jobs WHERE seq = ?"),
     release: driver.prepare("UPDATE eddy_jobs SET state = 'ready', attempts = attempts - 1 WHERE seq = ?"),
-    takeBack: driver.prepare("UPDATE eddy_jobs SET state = 'ready', suspect = 1 WHERE seq = ?"),
+    takeBack: driver.prepare(
+      `UPDATE eddy_jobs SET state = 'ready', suspect = 1 WHERE seq = ? RETURNING ${BYTES}`,
+    ),
     retryNow: driver.prepare(
       `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'ready', suspect = 0, error = ? WHERE seq = ?`,
     ),
@@ -51,7 +53,7 @@ export function prepareStatements(driver: SqlDriver) {
     ),
     dueRows: select("seq", "eddy_delayed", "state = 'delayed' AND due_at <= ?", "due_at, seq"),
     becomeReady: driver.prepare(
-      `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'ready', due_at = NULL WHERE seq = ?`,
+      `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'ready', due_at = NULL WHERE seq = ? RETURNING ${BYTES}`,
     ),
     nextDue: driver.prepare(
       "SELECT due_at, seq FROM eddy_jobs INDEXED BY eddy_delayed WHERE queue = ? AND state = 'delayed' ORDER BY due_at, seq LIMIT 1",

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { type PassedOver, shareOut } from "../../adapters/sqlite/levels.ts";
+import { type PassedOver, shareOut, shareWithin, type Waiting } from "../../adapters/sqlite/levels.ts";
 
 const NEVER: PassedOver = { normal: 0, low: 0 };
 
@@ -55,4 +55,25 @@ test("no waiting level is ever passed over more than the rule allows, and none g
       },
     ),
   );
+});
+
+test("a share within so many bytes is the longest beginning of the whole one, and never nothing", () => {
+  const level = fc.array(fc.integer({ min: 0, max: 9 }), { maxLength: 20 });
+  const passed = fc.record({ normal: fc.nat({ max: 9 }), low: fc.nat({ max: 9 }) });
+  const property = fc.property(
+    fc.integer({ min: 1, max: 30 }),
+    fc.nat({ max: 60 }),
+    fc.tuple(level, level, level),
+    passed,
+    (max, mostBytes, waiting: Waiting, before) => {
+      const shareOf = (count: number) =>
+        shareOut(count, [waiting[0].length, waiting[1].length, waiting[2].length], before);
+      const bytes = (count: number) =>
+        waiting.flatMap((one, n) => one.slice(0, shareOf(count).take[n])).reduce((sum, one) => sum + one, 0);
+      let longest = max;
+      while (longest > 1 && bytes(longest) > mostBytes) longest -= 1;
+      expect(shareWithin(max, mostBytes, waiting, before)).toEqual(shareOf(longest));
+    },
+  );
+  fc.assert(property);
 });
