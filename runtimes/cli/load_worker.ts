@@ -98,12 +98,12 @@ async function unlessStopped<T>(
   const { promise: stopped, reject } = Promise.withResolvers<never>();
   // Not earlier: until the timer fires the module may be computing, and only the signal's default ends that.
   const cancel = platform.setTimer(SLOW_MS, () => {
+    forget = platform.onStop((reason) => reject(new StoppedError(shown, reason)));
     io.err(
       printable(
         `Still loading ${shown} after ${SLOW_MS / 1_000} s: it awaits something at its top level, or in its default function, that has not come`,
       ),
     );
-    forget = platform.onStop((reason) => reject(new StoppedError(shown, reason)));
   });
   try {
     return await Promise.race([loading, stopped]);
