@@ -7,7 +7,7 @@
  *
  * | key | type | holds |
  * | --- | --- | --- |
- * | `queue` | hash | `generation` (a mark that vanishes with the data), `place` (a counter), `paused`, `memo`, `passed:1` and `passed:2` (how often normal and low jobs were passed over) |
+ * | `queue` | hash | `generation` (a mark that vanishes with the data), `place` (a counter), `paused`, `memo`, `passed:1` and `passed:2` (how often normal and low jobs were passed over), `largest` (the size of the largest record there was) |
  * | `ready:0` `ready:1` `ready:2` | lists | records of ready jobs: high, normal, low |
  * | `returned` | sorted set | records that were handed out and came back, by level and place; they go before those of the lists |
  * | `delayed` | sorted set | records by due time |
@@ -18,7 +18,8 @@
  * | `id:ID`, `request:ID`, `part:ID:N` | strings, list | ids and enqueues that are remembered for the dedupe window; parts of a large enqueue |
  *
  * and the channel `wake` is published to. A record is a job with its body, in one string (`scripts/common.ts`), so it moves
- * from place to place as it is, and a batch is one `LPOP` and one `RPUSH`, however large.
+ * from place to place as it is, and a batch is one `LPOP` and one `RPUSH`, however many jobs; where some may be so large that they
+ * would not fit into a reply, it is picked in several, so that a script handles no more than it brings.
  *
  * **Cost.** `claim`, `settle`, `renew` and `exchange` are one script. An exchange that acks a whole batch and claims the next
  * runs 11 commands within one EVALSHA, whatever the batch's size and the backlog's; up to ten more while levels are mixed. Settling part of

@@ -4,6 +4,8 @@
  * @module
  */
 
+import { checkFunction, checkOptions } from "../checks.ts";
+
 export interface RedisBrokerOptions {
   /** The address of Redis over HTTP, `https://…` or `http://…`, without credentials. */
   readonly url: string;
@@ -47,7 +49,8 @@ const PREFIX = /^[A-Za-z0-9_.:-]{1,100}$/;
  * @throws {RangeError} when a number is out of range.
  */
 export function resolveRedisOptions(options: RedisBrokerOptions): ResolvedRedisOptions {
-  const url = URL.canParse(options.url) ? new URL(options.url) : undefined;
+  checkOptions("the Redis broker", options, "{ url, token }");
+  const url = typeof options.url === "string" && URL.canParse(options.url) ? new URL(options.url) : undefined;
   if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:")) {
     throw new TypeError(
       "Cannot use the Redis broker: url is no http(s) address; give the REST address, as in https://host",
@@ -64,15 +67,17 @@ export function resolveRedisOptions(options: RedisBrokerOptions): ResolvedRedisO
     );
   }
   const prefix = options.prefix ?? "eddy";
-  if (!PREFIX.test(prefix)) {
+  if (typeof prefix !== "string" || !PREFIX.test(prefix)) {
     throw new TypeError(
-      `Cannot use the Redis broker: prefix is ${JSON.stringify(prefix.slice(0, 60))}; use 1 to 100 of A-Z a-z 0-9 _ . : -`,
+      `Cannot use the Redis broker: prefix is ${JSON.stringify(String(prefix).slice(0, 60))}; use 1 to 100 of A-Z a-z 0-9 _ . : -`,
     );
   }
   const onEvictions = options.onEvictions ?? "refuse";
   if (onEvictions !== "refuse" && onEvictions !== "ignore") {
     throw new TypeError('Cannot use the Redis broker: onEvictions is neither "refuse" nor "ignore"');
   }
+  const onWarning = options.onWarning ?? ((text) => console.warn(text));
+  checkFunction("the Redis broker", "onWarning", onWarning, "(text) => console.warn(text)");
   return Object.freeze({
     url: options.url.replace(/\/+$/, ""),
     token: options.token,
@@ -83,7 +88,7 @@ export function resolveRedisOptions(options: RedisBrokerOptions): ResolvedRedisO
     maxBodyBytes: positive("maxBodyBytes", options.maxBodyBytes ?? 1_048_576),
     maxRequestBytes: positive("maxRequestBytes", options.maxRequestBytes ?? 8_000_000),
     maxReplyBytes: positive("maxReplyBytes", options.maxReplyBytes ?? 4_000_000),
-    onWarning: options.onWarning ?? ((text) => console.warn(text)),
+    onWarning,
   });
 }
 

@@ -122,9 +122,9 @@ const MEGABYTE = 1_048_576;
 test("large bodies leave the inbox a few at a time, and a claim tells that more are there", async () => {
   const queue = await fresh();
   // One megabyte is beyond the bound by itself: each claim moves one, and never none.
-  await push(queue, "inbox", ...idsOf("x", 20).map((id) => id.padEnd(MEGABYTE, "ß".repeat(7))));
+  await push(queue, "inbox", ...idsOf("x", 8).map((id) => id.padEnd(MEGABYTE, "ß".repeat(7))));
   const bodies: string[] = [];
-  for (let left = 19; left >= 0; left--) {
+  for (let left = 7; left >= 0; left--) {
     const reply = await queue.claim({ leaseId: leaseId(), max: 100, waitMs: 0 });
     expect([reply.deliveries.length, await inInbox(queue)]).toEqual([1, left]);
     if (left > 0) expect(reply.nextDueMs).toBe(0);
@@ -132,14 +132,14 @@ test("large bodies leave the inbox a few at a time, and a claim tells that more 
     bodies.push(...reply.deliveries.map((one) => String(one.body).slice(0, 3)));
     await settle(queue, reply.deliveries, ACK);
   }
-  expect(bodies.map((body) => body.replace(/ß.*/, ""))).toEqual(idsOf("x", 20));
+  expect(bodies.map((body) => body.replace(/ß.*/, ""))).toEqual(idsOf("x", 8));
   // Of smaller ones as many as make up 256 KiB, text or not.
   const random = crypto.getRandomValues(new Uint8Array(65_536));
   await push(queue, "inbox", ...Array.from({ length: 10 }, () => random));
   expect((await take(queue, 100)).map((one) => bytes(one.body))).toEqual([random, random, random, random]);
   expect(await inInbox(queue)).toBe(6);
   expect((await drain(queue)).length).toBe(6);
-});
+}, 30_000);
 
 test("a look at a large inbox takes out a few megabytes at most, and shows the first of it", async () => {
   const queue = await fresh();

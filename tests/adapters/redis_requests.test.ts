@@ -3,7 +3,18 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { RedisBroker } from "../../adapters/redis/mod.ts";
 import type { BrokerQueue, ExchangeRequest } from "../../src/broker.ts";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
-import { ACK, bytes, drain, ids, job, leaseId, put, settle, take } from "../support/conformance_steps.ts";
+import {
+  ACK,
+  bytes,
+  drain,
+  ids,
+  idsOf,
+  job,
+  leaseId,
+  put,
+  settle,
+  take,
+} from "../support/conformance_steps.ts";
 import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
 import { type Front, startFront } from "../support/gateway_front.ts";
 import { freePort } from "../support/redis_server.ts";
@@ -187,6 +198,40 @@ test("a claim brings no more bytes than the way back allows, and says that there
     expect(await settle(queue, deliveries, ACK)).toEqual(deliveries.map(() => "done"));
   }
   expect(batches).toEqual([["j0", "j1", "j2"], ["j3"], ["j4"], ["j5", "j6"], ["j7"]]);
+});
+
+test("a claim takes no more out of the queue than it brings, and a waiting level still gets its turn", async () => {
+  const { queue } = fresh({ maxReplyBytes: 1_000_000 });
+  await queue.open();
+  const body = "x".repeat(300_000);
+  await put(
+    queue,
+    ...idsOf("h", 20).map((id) => job(id, { body, priority: "high" })),
+    job("low", { body, priority: "low" }),
+  );
+  const base = `eddy:{${queue.name}}:`;
+  const counts = async () =>
+    Promise.all([
+      redis.server.command("LLEN", `${base}ready:0`),
+      redis.server.command("LLEN", `${base}ready:2`),
+      redis.server.command("ZCARD", `${base}returned`),
+    ]);
+  const seen: string[] = [];
+  const left: unknown[] = [];
+  for (let claims = 0; claims < 3; claims++) {
+    const deliveries = await take(queue, 100);
+    expect(deliveries.length).toBe(3);
+    seen.push(...ids(deliveries));
+    await settle(queue, deliveries, ACK);
+    left.push(await counts());
+  }
+  // One at most is beyond the bound, and waits where returned jobs do; no other was touched.
+  expect(left).toEqual([
+    [16, 1, 1],
+    [13, 1, 1],
+    [11, 0, 1],
+  ]);
+  expect(seen).toEqual([...idsOf("h", 8), "low"]);
 });
 
 describe("what is told", () => {

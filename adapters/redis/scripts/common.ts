@@ -45,7 +45,20 @@ export const KEY_NAMES = [
   "dead:ids",
 ] as const;
 
-/** `ARGV[1]` of every script is the generation that the caller saw, or `''` when it saw none. */
+/**
+ * `ARGV[1]` of every script is the generation that the caller saw, or `''` when it saw none.
+ *
+ * What is said about the Lua is said here and not in it: its comments would be sent and bundled with it.
+ *
+ * - `send`: Lua passes at most some 8,000 arguments; a command with more is sent in parts.
+ * - `begin_write`: a full Redis refuses a script whose first write could grow it. Settling, renewing and claiming must go on
+ *   there, or it never empties: so they begin with a write that cannot, and does nothing.
+ * - `is_text`: one pass, which ends at the first byte that does not fit; ASCII is passed over by the run.
+ * - `escapes`: from each byte that is escaped to what stands for it; made when it is first needed.
+ * - `measure`: keeps the size of the largest record that the queue ever had, by which a claim knows how many it may pick at once.
+ * - `adopt`: makes a record of bytes that are none.
+ * - `read`: the fields of a record, and what follows them; of what is none, a record is made first.
+ */
 export const COMMON = String.raw`
 local call, try = redis.call, redis.pcall
 local QUEUE, RETURNED, DELAYED, LEASES, INBOX = KEYS[1], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
@@ -58,7 +71,7 @@ local news = false
 
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local state = call('HMGET', QUEUE, 'generation', 'paused', 'memo', 'passed:1', 'passed:2')
+local state = call('HMGET', QUEUE, 'generation', 'paused', 'memo', 'passed:1', 'passed:2', 'largest')
 if ARGV[1] ~= '' and state[1] ~= ARGV[1] then return {'vanished'} end
 
 local cursor = 1
@@ -71,21 +84,17 @@ local function whole(number) return string.format('%.0f', number) end
 local function ready(level) return KEYS[2 + level] end
 local function lease_key(id) return PREFIX .. 'lease:' .. id end
 
--- Lua passes at most some 8,000 arguments; a command with more is sent in parts.
 local function send(command, key, list)
   for first = 1, #list, 4000 do
     call(command, key, unpack(list, first, math.min(first + 3999, #list)))
   end
 end
 
--- A full Redis refuses a script whose first write could grow it. Settling, renewing and claiming must go on there, or it
--- never empties: so they begin with a write that cannot, and does nothing.
 local function begin_write() call('PERSIST', LEASES) end
 
 local function places(count) return call('HINCRBY', QUEUE, 'place', count) - count end
 local function place(number) return string.format('%012.0f', number) end
 
--- One pass, which ends at the first byte that does not fit; ASCII is passed over by the run.
 local function is_text(bytes)
   local at, size = string.match(bytes, '^[%z\1-\127]*()'), #bytes
   while at <= size do
@@ -104,7 +113,6 @@ local function is_text(bytes)
   return true
 end
 
--- From each byte that is escaped to what stands for it; made when it is first needed.
 local escapes
 local function escape(bytes)
   if not escapes then
@@ -114,7 +122,13 @@ local function escape(bytes)
   return (string.gsub(bytes, '[%%\128-\255]', escapes))
 end
 
--- Makes a record of bytes that are none.
+local largest = tonumber(state[6]) or 1
+local function measure(record)
+  if #record <= largest then return end
+  largest = #record
+  call('HSET', QUEUE, 'largest', largest)
+end
+
 local function adopt(bytes, number, id, malformed)
   local encoding = 't'
   if not is_text(bytes) then
@@ -122,10 +136,11 @@ local function adopt(bytes, number, id, malformed)
     bytes = escape(bytes)
   end
   if malformed then encoding = string.upper(encoding) end
-  return place(number) .. '|' .. whole(now) .. '|0|0|1|' .. encoding .. '|' .. id .. '|\n' .. bytes
+  local record = place(number) .. '|' .. whole(now) .. '|0|0|1|' .. encoding .. '|' .. id .. '|\n' .. bytes
+  measure(record)
+  return record
 end
 
--- The fields of a record, and what follows them; of what is none, a record is made first.
 local function read(record, id)
   local number, at, attempts, suspect, level, rest = string.match(record, '^(%d+)|(%d+)|(%d+)|([01])|([012])|()[tbxTX]|[^|]+|')
   if not number then
@@ -140,9 +155,19 @@ local function write(number, at, attempts, suspect, level, rest)
 end
 `;
 
-/** Moves between the places a job can be in. */
+/**
+ * Moves between the places a job can be in. They stop at a number of jobs and at a number of bytes, so that none holds the
+ * server up for long; one job always moves. What is left is the next claim's.
+ *
+ * - `put_back`: back to the place it had, before all that was never taken. Suspect or not, charged or not: as the caller says.
+ * - `append`: behind all others of their levels, in this order.
+ * - `move_due`: answers when the next delayed job is due, and how many were moved.
+ * - `move_inbox`: what other producers pushed becomes jobs. Answers whether some is left.
+ * - `end_lease`: the outcome says of each delivery whether it was settled (0) or lost (1); `''` when all were settled.
+ * - `take_back`: ends a lease as it stands and gives back what it still holds. Answers how many jobs, and how many bytes. All is
+ *   lost (`*`) where nothing was settled before, or where the list is gone though its deadline was there.
+ */
 export const MOVES = `
--- Back to the place it had, before all that was never taken. Suspect or not, charged or not: as the caller says.
 local function put_back(records, charge)
   local list = {}
   for _, record in ipairs(records) do
@@ -153,8 +178,6 @@ local function put_back(records, charge)
   end
   send('ZADD', RETURNED, list)
 end
-
--- Behind all others of their levels, in this order.
 local function append(records)
   local number = places(#records)
   local lists = {['0'] = {}, ['1'] = {}, ['2'] = {}}
@@ -165,11 +188,6 @@ local function append(records)
   end
   for level, list in pairs(lists) do send('RPUSH', ready(level), list) end
 end
-
--- Moves stop at a number of jobs and at a number of bytes, so that none holds the server up for long; one job always moves.
--- What is left is the next claim's.
-
--- Answers when the next delayed job is due, and how many were moved.
 local function move_due(limit)
   local due, bytes, next_due = {}, 0, nil
   while true do
@@ -185,8 +203,6 @@ local function move_due(limit)
   end
   return next_due, #due
 end
-
--- What other producers pushed becomes jobs. Answers whether some is left.
 local function move_inbox(limit, most_bytes)
   local bodies, bytes = {}, 0
   while #bodies < limit and bytes < most_bytes do
@@ -204,14 +220,10 @@ local function move_inbox(limit, most_bytes)
   send('RPUSH', ready(1), bodies)
   return call('EXISTS', INBOX) == 1
 end
-
--- Ends a lease. The outcome says of each delivery whether it was settled (0) or lost (1); '' when all were settled.
 local function end_lease(id, key, outcome)
   call('ZREM', LEASES, id)
   call('SET', key, outcome, 'PX', ${REMEMBER_LEASE_MS})
 end
-
--- Ends a lease as it stands and gives back what it still holds. Answers how many jobs, and how many bytes.
 local function take_back(id, charge)
   local key = lease_key(id)
   local list = try('LRANGE', key, 1, -1)
@@ -225,7 +237,6 @@ local function take_back(id, charge)
       bytes = bytes + #record
     end
   end
-  -- Nothing was settled before, or the list is gone though its deadline was there: all is lost.
   if #records == #outcome then outcome = {'*'} end
   end_lease(id, key, table.concat(outcome))
   put_back(records, charge)

@@ -66,6 +66,7 @@ for i = 1, #jobs, 2 do
     duplicates = duplicates + 1
   else
     local full = place(number) .. '|' .. at .. '|' .. record
+    measure(full)
     if when == '0' then
       local list = lists[string.sub(record, 5, 5)]
       list[#list + 1] = full

@@ -15,6 +15,8 @@ const MOST_PASSED_OVER = 7;
  * Arguments: the lease's id; how many deliveries it had if all of them are acked, else 0; how many verdicts follow; the verdicts.
  * A verdict is its delivery's slot and a letter: `a` ack, `g` give back, `r` and milliseconds retry, `d` dead with the error and
  * the job's id as two further arguments.
+ *
+ * Where not all of the lease is open any more, it goes verdict by verdict. Of a lease that is over the outcome is remembered.
  */
 const SETTLE = String.raw`
 local function bury(record, id, why)
@@ -56,7 +58,6 @@ local function settle()
     end_lease(id, key, '')
     return 'D'
   end
-  -- Not all of it was open any more: verdict by verdict.
   local verdicts, letters = {}, {}
   for i = 1, count do
     local verdict = arg()
@@ -66,7 +67,6 @@ local function settle()
   end
   for slot = 1, all do verdicts[slot] = {slot, slot .. 'a'} end
   if type(open) == 'table' then
-    -- The lease is over; its outcome is remembered.
     local outcome = call('GET', key)
     for i, verdict in ipairs(verdicts) do
       local lost = outcome == '*' or string.sub(outcome, verdict[1], verdict[1]) == '1'
@@ -108,9 +108,19 @@ end
 /**
  * Claiming. Argument: the lease's id. Answers the records, settled ones of a repeated claim among them, and in how many
  * milliseconds more could come (-1: nothing in sight).
+ *
+ * - `take_back_lapsed`: the jobs of leases that ran out become suspects. Answers the next deadline, and how many jobs came back.
+ * - `plan`: how many each level gives. A waiting level is passed over by seven at most, counted over claims. One level that
+ *   has all is the common case, with nobody to pass over.
+ * - `pick_plain`: where nothing but normal jobs wait that were never taken.
+ * - `fill`: a reply too large to arrive would be lost again and again, and its jobs with it; and all that a script takes into its
+ *   hands takes time. So no more are picked at once than would fit if each were the largest, at least one; the one that is
+ *   beyond the limit goes back to its place, and its level keeps its turn. One job always comes. Answers the jobs, and whether some went back.
+ * - `claim`: mostly it is new, and nothing waits but normal jobs that were never taken: one command says so (`plain`). A late
+ *   copy of a claim that found nothing must take nothing: a mark sees to that. On a full Redis it cannot be kept, and need not
+ *   stop the claim.
  */
 const CLAIM = `
--- Leases that ran out: their jobs become suspects. Answers the next deadline, and how many jobs came back.
 local function take_back_lapsed(limit)
   local taken, bytes = 0, 0
   while true do
@@ -122,7 +132,11 @@ local function take_back_lapsed(limit)
   end
 end
 
--- How many each level gives. A waiting level is passed over by seven at most, counted over claims.
+local function passed(normal, low)
+  state[4], state[5] = normal, low
+  call('HSET', QUEUE, 'passed:1', normal, 'passed:2', low)
+end
+
 local function plan(max, waiting)
   local give = {0, 0, 0}
   local normal, low = tonumber(state[4]) or 0, tonumber(state[5]) or 0
@@ -130,7 +144,6 @@ local function plan(max, waiting)
   local most = math.max(unpack(waiting))
   if most == 0 then return give end
   if most == waiting[1] + waiting[2] + waiting[3] then
-    -- One level has all: the common case, and nobody to pass over.
     for level = 1, 3 do give[level] = math.min(max, waiting[level]) end
     normal, low = 0, 0
   else
@@ -149,15 +162,13 @@ local function plan(max, waiting)
       waiting[level] = waiting[level] - 1
     end
   end
-  if normal + low + passed_before > 0 then call('HSET', QUEUE, 'passed:1', normal, 'passed:2', low) end
+  if normal + low + passed_before > 0 then passed(normal, low) end
   return give
 end
-
--- Where nothing but normal jobs wait that were never taken.
 local function pick_plain(max)
   local picked = call('LPOP', ready(1), max)
   if not picked then return {} end
-  if (tonumber(state[4]) or 0) + (tonumber(state[5]) or 0) > 0 then call('HSET', QUEUE, 'passed:1', 0, 'passed:2', 0) end
+  if (tonumber(state[4]) or 0) + (tonumber(state[5]) or 0) > 0 then passed(0, 0) end
   return picked
 end
 
@@ -192,27 +203,30 @@ local function pick(max)
   end
   return picked
 end
-
--- A reply too large to arrive would be lost again and again, and its jobs with it: what is beyond the limit goes back to its
--- place. One job always comes. Answers whether some went back.
-local function cut(picked, most_bytes)
-  local bytes = 0
-  for i, record in ipairs(picked) do
-    bytes = bytes + #record
-    if bytes > most_bytes and i > 1 then
-      put_back({unpack(picked, i)}, false)
-      for j = #picked, i, -1 do picked[j] = nil end
-      return true
+local function fill(pick_some, max, most_bytes)
+  local picked, bytes = {}, 0
+  while #picked < max do
+    local most = math.min(max - #picked, math.max(1, math.floor((most_bytes - bytes) / largest)))
+    local normal, low = state[4], state[5]
+    local some = pick_some(most)
+    for i, record in ipairs(some) do
+      bytes = bytes + #record
+      if bytes > most_bytes and #picked > 0 then
+        put_back({unpack(some, i)}, false)
+        if state[4] ~= normal or state[5] ~= low then passed(normal or 0, low or 0) end
+        return picked, true
+      end
+      picked[#picked + 1] = record
     end
+    if #some < most then break end
   end
-  return false
+  return picked, false
 end
 
 local function claim(max, lease_ms, most_bytes)
   local id = arg()
   local key = lease_key(id)
   local ends = whole(now + lease_ms)
-  -- Mostly this claim is new, and nothing waits but normal jobs that were never taken: one command says so.
   local plain = call('EXISTS', key, INBOX, RETURNED, ready(0), ready(2)) == 0
   if not plain then
     local held = try('LRANGE', key, 1, -1)
@@ -229,12 +243,12 @@ local function claim(max, lease_ms, most_bytes)
     if not plain then more = move_inbox(moves, MOST_MOVED) end
     deadline, taken = take_back_lapsed(moves)
     delayed, due = move_due(moves)
-    if plain and taken + due == 0 then picked = pick_plain(max) else picked = pick(max) end
-    more = cut(picked, most_bytes) or more
+    local went_back
+    picked, went_back = fill(plain and taken + due == 0 and pick_plain or pick, max, most_bytes)
+    more = more or went_back
   end
   local count = #picked
   if count == 0 then
-    -- A late copy of this claim must take nothing. On a full Redis that cannot be kept, and need not stop the claim.
     try('SET', key, '*', 'PX', ${REMEMBER_LEASE_MS})
   else
     call('RPUSH', key, count, unpack(picked))

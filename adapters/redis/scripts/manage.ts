@@ -10,7 +10,7 @@ const MOST_PEEKED_INBOX_BYTES = 4 * MOST_MOVED_BYTES;
 
 /**
  * Opens the queue: founds its generation where there is none. Arguments: generation; the one to found. Answer: `ok`, the
- * generation, two sections of INFO, each `''` where a script may not read it, and the memo or `''`.
+ * generation, two sections of INFO, each `''` where a script may not read it, the memo or `''`, and the section `persistence`.
  */
 export const OPEN = `${COMMON}
 local founding = arg()
@@ -21,7 +21,9 @@ end
 local stats, memory = try('INFO', 'stats'), try('INFO', 'memory')
 if type(stats) == 'table' then stats = '' end
 if type(memory) == 'table' then memory = '' end
-return {'ok', state[1], stats, memory, state[3] or ''}
+local persistence = try('INFO', 'persistence')
+if type(persistence) == 'table' then persistence = '' end
+return {'ok', state[1], stats, memory, state[3] or '', persistence}
 `;
 
 /** Gives back what is held under leases and ends them. Arguments: generation; the leases' ids. Answer: `ok`. */
@@ -117,7 +119,7 @@ return {'ok', removed}
 
 /**
  * Puts dead letters back as ready jobs, oldest first. Arguments: generation; at most how many; the ids, none for all. Answer: `ok` and how
- * many.
+ * many. An id that was given twice names its letters once.
  */
 export const REDRIVE = String.raw`${COMMON}${MOVES}
 local limit = tonumber(arg())
@@ -131,7 +133,6 @@ else
     end
   end
   table.sort(fields)
-  -- An id that was given twice names its letters once.
   for i = #fields, 2, -1 do
     if fields[i] == fields[i - 1] then table.remove(fields, i) end
   end
