@@ -1,6 +1,6 @@
 /**
- * The checks of a verb's arguments that every adapter makes the same way, before anything is sent. Each throws a
- * `RangeError` that names the field; none repeats a body.
+ * The checks of a constructor's options and of a verb's arguments that every adapter makes the same way, before anything is sent.
+ * Each names the field, those of arguments by a `RangeError`; none repeats a body.
  *
  * @module
  */
@@ -17,6 +17,24 @@ import {
 
 const MEMO = /^[\x20-\x7e]{0,256}$/;
 const encoder = new TextEncoder();
+
+/**
+ * A constructor's options, for callers without types.
+ *
+ * @throws {TypeError} when they are no object.
+ */
+export function checkOptions(what: string, options: unknown, example: string): void {
+  if (typeof options === "object" && options !== null) return;
+  const found = options === null ? "null" : typeof options;
+  throw new TypeError(`Cannot use ${what}: options is ${found}; give an object, as in ${example}`);
+}
+
+/** @throws {TypeError} when an option that must be a function is none. */
+export function checkFunction(what: string, name: string, value: unknown, example: string): void {
+  if (typeof value === "function") return;
+  const found = value === null ? "null" : typeof value;
+  throw new TypeError(`Cannot use ${what}: ${name} is ${found}; give a function, as in ${example}`);
+}
 
 /** @throws {RangeError} when the name is no queue's name or a setting is not a positive whole number. */
 export function checkQueue(name: string, settings: QueueSettings): void {

@@ -12,6 +12,7 @@
  */
 
 import type { Broker, BrokerQueue, Capability, QueueSettings } from "../src/broker.ts";
+import { checkFunction, checkOptions } from "./checks.ts";
 import { type Connection, MemoryQueue } from "./memory/queue.ts";
 import { type Instant, QueueStore } from "./memory/store.ts";
 
@@ -57,8 +58,13 @@ export class MemoryBroker implements Broker {
   readonly #watches = new Set<() => void>();
   readonly #connection: Connection;
 
+  /** @throws {TypeError} when a clock is no function. */
   constructor(options: MemoryBrokerOptions) {
-    this.#engine = { now: options.now, wallNow: options.wallNow ?? options.now, queues: new Map() };
+    checkOptions("the memory broker", options, "{ now: () => performance.now() }");
+    const { now, wallNow = now } = options;
+    checkFunction("the memory broker", "now", now, "() => performance.now()");
+    checkFunction("the memory broker", "wallNow", wallNow, "() => Date.now()");
+    this.#engine = { now, wallNow, queues: new Map() };
     const isClosed = () => this.#isClosed;
     this.#connection = {
       get isClosed() {

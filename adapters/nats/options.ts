@@ -4,6 +4,8 @@
  * @module
  */
 
+import { checkFunction, checkOptions } from "../checks.ts";
+
 /** A stream and a consumer that are there already and feed a queue with jobs. */
 export interface NatsSource {
   readonly stream: string;
@@ -84,13 +86,18 @@ const NAME = /^[^\s.*>/\\]{1,200}$/;
  * @throws {RangeError} when a number is out of range.
  */
 export function resolveNatsOptions(options: NatsBrokerOptions): ResolvedNatsOptions {
-  const urls = typeof options.url === "string" ? [options.url] : [...(options.url ?? [])];
+  checkOptions("the NATS broker", options, "{ url }");
+  const urls =
+    typeof options.url === "string" ? [options.url] : Array.isArray(options.url) ? options.url : [];
   if (urls.length === 0) refuse("url is missing; give the address of a WebSocket listener, as in wss://host");
   const prefix = options.prefix ?? "EDDY";
-  if (!PREFIX.test(prefix)) refuse("prefix is faulty; use 1 to 60 of A-Z a-z 0-9 _ -");
+  if (typeof prefix !== "string" || !PREFIX.test(prefix))
+    refuse("prefix is faulty; use 1 to 60 of A-Z a-z 0-9 _ -");
   const storage = options.storage ?? "file";
   if (storage !== "file" && storage !== "memory") refuse('storage is neither "file" nor "memory"');
   checkCredentials(options);
+  const { openWebSocket = (url: string) => new WebSocket(url) } = options;
+  checkFunction("the NATS broker", "openWebSocket", openWebSocket, "(url) => new WebSocket(url)");
   return Object.freeze<ResolvedNatsOptions>({
     urls: Object.freeze(urls.map(checkUrl)),
     token: options.token,
@@ -107,14 +114,14 @@ export function resolveNatsOptions(options: NatsBrokerOptions): ResolvedNatsOpti
     pingEveryMs: positive("pingEveryMs", options.pingEveryMs ?? 2_000),
     pongWithinMs: positive("pongWithinMs", options.pongWithinMs ?? 2_000),
     reconnectMaxMs: positive("reconnectMaxMs", options.reconnectMaxMs ?? 1_000),
-    openWebSocket: options.openWebSocket ?? ((url) => new WebSocket(url)),
+    openWebSocket,
     now: options.now ?? (() => performance.now()),
     random: options.random ?? (() => Math.random()),
   });
 }
 
 function checkUrl(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || (url.protocol !== "ws:" && url.protocol !== "wss:")) {
     refuse("url is no ws:// or wss:// address; give that of the server's WebSocket listener");
   }
@@ -147,8 +154,9 @@ function checkCredentials(options: NatsBrokerOptions): void {
 function checkSources(sources: Readonly<Record<string, NatsSource>>): Record<string, NatsSource> {
   // Without a prototype: a queue may be named "constructor", and has no source for that.
   const checked: Record<string, NatsSource> = Object.create(null);
-  for (const [queue, { stream, consumer }] of Object.entries(sources)) {
-    if (!NAME.test(stream) || !NAME.test(consumer)) {
+  for (const [queue, source] of Object.entries(sources)) {
+    const { stream, consumer } = source ?? {};
+    if (!isName(stream) || !isName(consumer)) {
       refuse(
         `sources.${queue.slice(0, 60)} names no stream and consumer; give both, without . * > / or space`,
       );
@@ -156,6 +164,10 @@ function checkSources(sources: Readonly<Record<string, NatsSource>>): Record<str
     checked[queue] = Object.freeze({ stream, consumer });
   }
   return checked;
+}
+
+function isName(text: unknown): text is string {
+  return typeof text === "string" && NAME.test(text);
 }
 
 function positive(name: string, value: number, most = Number.MAX_SAFE_INTEGER): number {

@@ -6,6 +6,7 @@
  */
 import { statSync } from "node:fs";
 import { dirname } from "node:path";
+import { checkOptions } from "../checks.ts";
 import {
   type SqlDriver,
   SqlRefusal,
@@ -63,10 +64,17 @@ const CHECK_EVERY_MS = 1000;
  * @throws {TypeError} when `synchronous` or `busyTimeoutMs` is none of the allowed values, or the file is not a path.
  */
 export function fileSource(options: SqliteFileOptions, engine: FileEngine): SqlSource {
+  checkOptions("SQLite", options, '{ file: "eddy.db" }');
   const { file, synchronous = "full", busyTimeoutMs = 2000 } = options;
-  if (typeof file !== "string" || file === "" || file === ":memory:" || file.startsWith("file:")) {
+  if (
+    typeof file !== "string" ||
+    file === "" ||
+    file.includes("\0") ||
+    file === ":memory:" ||
+    file.startsWith("file:")
+  ) {
     throw new TypeError(
-      `Cannot use SQLite: file is ${JSON.stringify(file)}; it must be the path of a file (for jobs in memory take the memory broker)`,
+      `Cannot use SQLite: file is ${file === undefined ? "missing" : JSON.stringify(file)}; it must be the path of a file (for jobs in memory take the memory broker)`,
     );
   }
   if (synchronous !== "full" && synchronous !== "normal") {

@@ -55,6 +55,7 @@
  */
 
 import type { Broker, BrokerQueue, Capability, QueueSettings } from "../../src/broker.ts";
+import { checkFunction, checkOptions } from "../checks.ts";
 import { Connection } from "./connection.ts";
 import type { SqlSource } from "./driver.ts";
 import { SqliteQueue } from "./queue.ts";
@@ -108,10 +109,14 @@ export class SqliteBroker implements Broker {
   readonly #watchers: Watchers;
   readonly #wallNow: () => number;
 
+  /** @throws {TypeError} when there is no database, or the clock is no function. */
   constructor(options: SqliteBrokerOptions) {
+    checkOptions("SQLite", options, "{ database: bunSqlite({ file }) }");
+    checkDatabase(options.database);
+    this.#wallNow = options.wallNow ?? Date.now;
+    checkFunction("SQLite", "wallNow", this.#wallNow, "() => Date.now()");
     this.#connection = new Connection(options.database);
     this.#watchers = new Watchers(this.#connection);
-    this.#wallNow = options.wallNow ?? Date.now;
   }
 
   queue(name: string, settings: QueueSettings): BrokerQueue {
@@ -122,4 +127,12 @@ export class SqliteBroker implements Broker {
     this.#watchers.close();
     this.#connection.close();
   }
+}
+
+/** A file's name in its place is a likely mistake: the driver is in a module of its own. */
+function checkDatabase(database: unknown): void {
+  if (typeof (database as Partial<SqlSource> | null | undefined)?.open === "function") return;
+  throw new TypeError(
+    `Cannot use SQLite: database is ${database === undefined ? "missing" : "no driver's"}; give bunSqlite({ file }) from "eddy/adapters/sqlite/bun" or nodeSqlite({ file }) from "eddy/adapters/sqlite/node"`,
+  );
 }
