@@ -44,6 +44,8 @@ export class Line {
   readonly #stray: (lane: Lane, message: Msg) => void;
   #pull: Pull | undefined;
   #serial = 0;
+  /** Whether the server is known to have heard of the inbox. */
+  #isHeard = false;
   #retiring: Promise<void> | undefined;
   #unanswered: ReturnType<typeof setTimeout> | undefined;
 
@@ -89,7 +91,8 @@ export class Line {
     pull.token = this.#serial.toString(36);
     // `no_wait` ends the pull with what is there; with `expires` it waits for a first message before.
     const expires = waitMs >= 1 ? `,"expires":${Math.floor(waitMs)}000000` : "";
-    this.session.publish(
+    const send = this.#isHeard ? "publishNow" : "publish";
+    this.session[send](
       `$JS.API.CONSUMER.MSG.NEXT.${this.lane.stream}.${this.lane.consumer}`,
       `{"batch":${pull.batch},"no_wait":true${expires}}`,
       `${this.#inbox}.${pull.token}`,
@@ -139,6 +142,7 @@ export class Line {
   }
 
   #received(message: Msg): void {
+    this.#isHeard = true;
     const pull = this.#pull;
     if (pull !== undefined && pull.proofs.length > 0) {
       for (const prove of pull.proofs) prove(true);

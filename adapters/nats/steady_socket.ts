@@ -61,7 +61,15 @@ export class SteadySocket {
     afterThisTurn(() => this.#flush());
   }
 
+  /** Sends what was written in this turn without waiting for its end: somebody can work on it meanwhile. */
+  sendNow(bytes: Uint8Array): void {
+    this.#unsent.push(bytes);
+    this.#flush();
+  }
+
   #flush(): void {
+    // It may have left already.
+    if (this.#unsent.length === 0) return;
     this.beforeSending();
     const unsent = this.#unsent;
     this.#unsent = [];

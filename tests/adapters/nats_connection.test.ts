@@ -207,6 +207,20 @@ test("a server that was killed and came back: leases go on, jobs are there, the 
   await own.stop();
 });
 
+test("a request whose connection dies fails under its own name", async () => {
+  const queue = await open(fresh());
+  await put(queue, "a");
+  const id = leaseId();
+  await take(queue, 1, id);
+  proxy.freeze();
+  const renewing = queue.renew([id]).catch((error: unknown) => error);
+  const putting = put(queue, "b").catch((error: unknown) => error);
+  proxy.cut();
+  expect(await renewing).toMatchObject({ name: "BrokerError", verb: "renew" });
+  expect(await putting).toMatchObject({ name: "BrokerError", verb: "enqueue" });
+  proxy.thaw();
+});
+
 test("a claim that waits outlives a short absence of its connection", async () => {
   const queue = await open(fresh());
   expect(await take(queue)).toEqual([]);
