@@ -41,6 +41,19 @@ export function objection(signs: Signs, evictedBefore: number): string | undefin
   return undefined;
 }
 
+/**
+ * What the section `persistence` of INFO gives to warn of: `undefined` where the append-only file is on, and where nothing is said of it.
+ *
+ * A snapshot brings the queue's mark back, but not the jobs that are younger: nothing notices them missing.
+ */
+export function lossAtRestart(persistence: string): string | undefined {
+  if (!/^aof_enabled:0/m.test(persistence)) return undefined;
+  return (
+    "keeps no append-only file, so a crash or a restart loses the newest jobs, and nothing will tell; " +
+    "set appendonly to yes, unless it keeps its data in another way"
+  );
+}
+
 /** The count later ones are compared with: a restarted server counts from 0 again. */
 export function baseline(before: number, signs: Signs): number {
   return Math.min(before, signs.evicted ?? before);

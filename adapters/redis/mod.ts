@@ -30,7 +30,8 @@
  * `RPUSH eddy:{emails}:inbox BODY`. Idle workers find it when they next look, or at once after
  * `PUBLISH eddy:{emails}:wake 1`. Such jobs have normal priority, no headers, and ids that begin with `inbox:`.
  *
- * **Guards.** `open` refuses a Redis that may evict keys. Once a handle has seen the queue's generation, it stops with a
+ * **Guards.** `open` refuses a Redis that may evict keys, and warns of one without an append-only file: after a restart from a snapshot
+ * the newest jobs are missing, and the generation is there as before. Once a handle has seen the queue's generation, it stops with a
  * `BrokerRefusedError` when it finds that gone or changed: a flush or an eviction took jobs along. That handle then serves nothing any more, and
  * never founds the queue anew; that is left to whoever opens it next, after somebody has looked. A producer that never opened the queue has seen
  * nothing: its first enqueue adopts the generation that is there, or founds one, and binds it likewise. A `clear` keeps the generation. A full
@@ -90,6 +91,7 @@ export class RedisBroker implements Broker {
   constructor(options: RedisBrokerOptions) {
     const resolved: ResolvedRedisOptions = resolveRedisOptions(options);
     const isClosed = () => this.#isClosed;
+    const warned = new Set<string>();
     this.#connection = {
       options: resolved,
       get isClosed() {
@@ -97,6 +99,11 @@ export class RedisBroker implements Broker {
       },
       countRequest: () => {
         this.#requests += 1;
+      },
+      warn: (text) => {
+        if (warned.has(text)) return;
+        warned.add(text);
+        resolved.onWarning(text);
       },
       keep: (end) => {
         this.#watches.add(end);

@@ -34,7 +34,7 @@ export interface RedisBrokerOptions {
    * least. Default 4,000,000: a reply too large for the way back would never arrive.
    */
   readonly maxReplyBytes?: number;
-  /** Told what could not be checked. Default: one line on the console. */
+  /** Told what could not be checked, and of a Redis without an append-only file; each text once. Default: one line on the console. */
   readonly onWarning?: (text: string) => void;
 }
 

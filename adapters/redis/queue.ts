@@ -21,7 +21,7 @@ import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
 import { checkClaim, checkEnqueue, checkMemo } from "../checks.ts";
 import { RedisClient } from "./client.ts";
 import { strange } from "./failure.ts";
-import { baseline, objection, readSigns, type Signs, VANISHED } from "./guard.ts";
+import { baseline, lossAtRestart, objection, readSigns, type Signs, VANISHED } from "./guard.ts";
 import type { ResolvedRedisOptions } from "./options.ts";
 import { splitIntoParts } from "./parts.ts";
 import { readPeeked } from "./peeked.ts";
@@ -38,6 +38,8 @@ export interface Connection {
   readonly isClosed: boolean;
   readonly options: ResolvedRedisOptions;
   countRequest(): void;
+  /** Tells a warning, each text once. */
+  warn(text: string): void;
   /** Has a watch ended with the connection, at the latest; answers what ends it earlier. */
   keep(end: () => void): () => void;
 }
@@ -66,7 +68,6 @@ export class RedisQueue implements BrokerQueue {
   #refused: BrokerRefusedError | undefined;
   #evictedBefore = 0;
   #verifiedAt = 0;
-  #warned = false;
 
   constructor(name: string, settings: QueueSettings, connection: Connection) {
     const { options } = connection;
@@ -101,12 +102,14 @@ export class RedisQueue implements BrokerQueue {
   async open(): Promise<void> {
     this.#check("open");
     const reply = await this.#run("open", OPEN, [crypto.randomUUID()]);
-    const [, generation, stats, memory, memo] = reply;
+    const [, generation, stats, memory, memo, persistence] = reply;
     if (typeof generation !== "string") throw strange("open", this.#client.origin);
     let signs = readSigns(String(stats), String(memory));
     if (signs.policy === undefined) signs = { ...signs, policy: await this.#askPolicy() };
     if (!this.#isOpen) this.#evictedBefore = signs.evicted ?? 0;
     this.#judge("open", signs);
+    const loss = lossAtRestart(String(persistence));
+    if (loss !== undefined) this.#connection.warn(`Redis at ${this.#client.origin} ${loss}`);
     this.#generation = generation;
     this.#memo = typeof memo === "string" && memo !== "" ? memo : undefined;
     this.#verifiedAt = performance.now();
@@ -315,14 +318,12 @@ export class RedisQueue implements BrokerQueue {
     if (this.#connection.options.onEvictions === "ignore") return;
     const why = objection(signs, this.#evictedBefore);
     if (why !== undefined) this.#refuse(verb, why);
-    if (this.#warned) return;
     const unread = [
       signs.policy === undefined ? "maxmemory-policy" : undefined,
       signs.evicted === undefined ? "evicted_keys" : undefined,
     ].filter((one) => one !== undefined);
     if (unread.length === 0) return;
-    this.#warned = true;
-    this.#connection.options.onWarning(
+    this.#connection.warn(
       `Eddy cannot read ${unread.join(" and ")} of Redis at ${this.#client.origin}: ` +
         "make sure yourself that it never evicts keys (maxmemory-policy noeviction; on Upstash, eviction switched off)",
     );

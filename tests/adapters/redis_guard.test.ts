@@ -209,6 +209,28 @@ test("a full Redis takes no job in, and can still be worked empty", async () => 
   expect(ids(await drain(queue))).toEqual(["c"]);
 });
 
+test("a Redis without an append-only file is warned of, once a connection", async () => {
+  const warnings: string[] = [];
+  const onWarning = (text: string) => warnings.push(text);
+  const broker = redis.connect({ onWarning });
+  for (const name of ["one", "two", "one"]) await broker.queue(name, SETTINGS).open();
+  expect(warnings).toEqual([expect.stringContaining("set appendonly to yes")]);
+  expect(warnings[0]).toContain(`Redis at ${redis.gateway.url} keeps no append-only file`);
+  await redis.server.command("CONFIG", "SET", "appendonly", "yes");
+  await opened({ onWarning });
+  expect(warnings.length).toBe(1);
+});
+
+test("what is lost by a restart from a snapshot is not noticed afterwards: hence the warning", async () => {
+  const worker = await opened();
+  await put(worker, "a");
+  await redis.server.command("SAVE");
+  await put(worker, "b");
+  await redis.server.kill();
+  await redis.server.restart();
+  expect(ids(await drain(worker))).toEqual(["a"]);
+});
+
 test("where nothing can be read of the policy, it says so and runs", async () => {
   await redis.server.command(
     "ACL",

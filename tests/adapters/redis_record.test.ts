@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { fromBase64, fromEscaped, toBase64 } from "../../adapters/redis/bytes.ts";
 import { failure, harmless } from "../../adapters/redis/failure.ts";
-import { baseline, objection, readSigns } from "../../adapters/redis/guard.ts";
+import { baseline, lossAtRestart, objection, readSigns } from "../../adapters/redis/guard.ts";
 import { resolveRedisOptions } from "../../adapters/redis/options.ts";
 import { splitIntoParts } from "../../adapters/redis/parts.ts";
 import { newRecord, readRecord } from "../../adapters/redis/record.ts";
@@ -224,6 +224,9 @@ describe("the guard", () => {
     expect(objection(signs, 2)).toContain("evicted_keys");
     expect(objection({ ...signs, policy: "volatile-lru" }, 3)).toContain("noeviction");
     expect(objection({ policy: undefined, evicted: undefined }, 0)).toBeUndefined();
+    expect(lossAtRestart("# Persistence\r\nloading:0\r\naof_enabled:0\r\n")).toContain("appendonly");
+    expect(lossAtRestart("# Persistence\r\naof_enabled:1\r\n")).toBeUndefined();
+    expect(lossAtRestart("")).toBeUndefined();
     // A server that was restarted counts from 0 again; what it evicts then is noticed.
     expect(baseline(3, { policy: undefined, evicted: 0 })).toBe(0);
     expect(baseline(3, { policy: undefined, evicted: undefined })).toBe(3);

@@ -15,7 +15,7 @@ const TOKEN = "hush-token-77d1";
 
 let redis: RedisOverHttp;
 beforeAll(async () => {
-  redis = await startRedisOverHttp({}, { token: TOKEN });
+  redis = await startRedisOverHttp({ persist: true }, { token: TOKEN });
 });
 afterAll(() => redis.stop());
 
@@ -139,7 +139,7 @@ test("a Redis that may evict keys is refused with what to change", async () => {
 });
 
 test("keys that are flushed under a running worker end it with 1 and a sentence", async () => {
-  const own = await startRedisOverHttp({}, { token: TOKEN });
+  const own = await startRedisOverHttp({ persist: true }, { token: TOKEN });
   try {
     await using server = holdingServer();
     const env = { ...reach(own.gateway.url), EDDY_TEST_URL: server.url };
@@ -157,6 +157,16 @@ test("keys that are flushed under a running worker end it with 1 and a sentence"
   } finally {
     await own.stop();
   }
+});
+
+test("a Redis without an append-only file is told on stderr, and served", async () => {
+  const own = await startRedisOverHttp({}, { token: TOKEN });
+  const env = { EDDY_BROKER: own.gateway.url, EDDY_BROKER_TOKEN: TOKEN };
+  const ended = await eddy(["enqueue", "tasks", '{"n":1}'], { env });
+  const opened = await eddy(["stats"], { env });
+  await own.stop();
+  expect([ended.code, opened.code]).toEqual([0, 0]);
+  expect(opened.err).toMatch(/^Redis at http\S+ keeps no append-only file, .+\n$/);
 });
 
 test("the demo passes", async () => {

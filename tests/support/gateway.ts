@@ -25,7 +25,9 @@ export async function startRedisOverHttp(
   return {
     server,
     gateway,
-    connect: (more = {}) => new RedisBroker({ url: gateway.url, token: gateway.token, ...more }),
+    // Most servers of tests keep nothing on disk, and would each be warned of.
+    connect: (more = {}) =>
+      new RedisBroker({ url: gateway.url, token: gateway.token, onWarning: () => {}, ...more }),
     async stop() {
       await gateway.stop();
       await server.stop();

@@ -155,7 +155,7 @@ describe("brokers that are servers", () => {
   }
 
   test("Redis over HTTP", async () => {
-    const redis = await startRedisOverHttp();
+    const redis = await startRedisOverHttp({ persist: true });
     try {
       await life(redis.gateway.url, { EDDY_BROKER_TOKEN: redis.gateway.token });
     } finally {
