@@ -90,6 +90,21 @@ export function roomFor(
   return { jobs: Math.min(wanted, byJobs, byTime, byRequests), end: undefined };
 }
 
+/**
+ * The least budget of requests that a run can do a job with, whichever queue it is in: once open, a claim from each queue, which the engine may have to be taught first, a request for
+ * the job itself (it may make some, and nothing is known of it), and what has to be kept back.
+ *
+ * @param opened what opening the queues has cost.
+ */
+export function leastRequests(
+  opened: number,
+  queues: number,
+  reserve: BudgetReserve,
+  requestCosts: number,
+): number {
+  return opened + 2 * queues * requestCosts + 1 + reserve.requests;
+}
+
 function jobsByTime(limits: BudgetLimits, reserve: BudgetReserve, spent: Spending): number {
   if (limits.maxMs === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
   const leftMs = limits.maxMs - reserve.ms - spent.elapsedMs - (spent.roundTripMs ?? 0);

@@ -22,7 +22,7 @@ import { BrokerLink } from "./broker_link.ts";
 import { BrokerRefusedError, LeaseLostError, WorkerStoppedError } from "./errors.ts";
 import { type HeldDelivery, HeldLease, type LeaseOwner } from "./held.ts";
 import { LastChances } from "./last_chances.ts";
-import { leaseDeadline, renewalDue } from "./lease.ts";
+import { claimWaitMs, leaseDeadline, renewalDue } from "./lease.ts";
 import { Looks } from "./looks.ts";
 import type { QueueLoopDeps } from "./loop_deps.ts";
 import { OneTimer } from "./one_timer.ts";
@@ -36,16 +36,6 @@ import { type PendingClaim, Traffic } from "./traffic.ts";
 import { fateOf } from "./triage.ts";
 import { Unclocked } from "./unclocked.ts";
 import { type Outcome, verdictOf } from "./verdict.ts";
-
-/** How long an engine that can wait is asked to, in milliseconds. */
-const LONGEST_WAIT_MS = 20_000;
-
-/**
- * The share of a lease that a claim may wait. A lease counts from its claim's sending, so a longer wait would use it up: what came late would be
- * overdue for renewal, or lost, when it arrives.
- */
-const WAIT_SHARE_RENEWED = 1 / 3;
-const WAIT_SHARE_UNRENEWED = 1 / 10;
 
 const NEVER = Number.POSITIVE_INFINITY;
 /** A time that has come on any clock, one that shows less than zero too. */
@@ -141,11 +131,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       },
     });
     this.#timer = new OneTimer(platform, this.wake);
-    const share = this.renews ? WAIT_SHARE_RENEWED : WAIT_SHARE_UNRENEWED;
-    this.#waitMs =
-      deps.waits && deps.limiter === undefined
-        ? Math.min(LONGEST_WAIT_MS, Math.floor(this.leaseMs * share))
-        : 0;
+    this.#waitMs = deps.waits && deps.limiter === undefined ? claimWaitMs(this.leaseMs, this.renews) : 0;
     this.#lastChances = new LastChances(deps.gate, this);
     deps.gate.join(this);
   }
@@ -591,6 +577,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   #planLook(reply: ClaimReply, got: number): void {
     const { limiter, waits } = this.#deps;
+    limiter?.missed(this, reply.nextDueMs);
     if (limiter !== undefined || this.#phase !== "running") return;
     if (waits) {
       this.#hungry = true;
@@ -669,7 +656,9 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       this.#closeOne(held);
       if (verdict.kind === "retry") soonest = Math.min(soonest, verdict.delayMs);
     }
-    if (soonest !== NEVER && this.#phase === "running") this.#looks.expect(soonest);
+    if (soonest === NEVER) return;
+    this.#deps.limiter?.delayed(this, soonest);
+    if (this.#phase === "running") this.#looks.expect(soonest);
   }
 
   #lose(held: HeldDelivery): void {

@@ -36,6 +36,24 @@ export function renewalWorthwhile(now: number, sentAt: number, leaseMs: number):
   return now - sentAt >= (leaseMs * FIRST_RENEWAL_SHARE) / 2;
 }
 
+/** How long an engine that can wait for a first job is asked to, in milliseconds. */
+const LONGEST_WAIT_MS = 20_000;
+
+/**
+ * The share of a lease that a claim may wait. A lease counts from its claim's sending, so a longer wait would use it up: what came late would be
+ * overdue for renewal, or lost, when it arrives.
+ */
+const WAIT_SHARE_RENEWED = 1 / 3;
+const WAIT_SHARE_UNRENEWED = 1 / 10;
+
+/** How long a claim may wait at the engine, in milliseconds. */
+export function claimWaitMs(leaseMs: number, renews: boolean): number {
+  return Math.min(
+    LONGEST_WAIT_MS,
+    Math.floor(leaseMs * (renews ? WAIT_SHARE_RENEWED : WAIT_SHARE_UNRENEWED)),
+  );
+}
+
 /** When to try again after a failed renewal; `undefined` when none sent then could land before the deadline. */
 export function renewalRetryAt(now: number, leaseMs: number, deadline: number): number | undefined {
   const at = now + Math.min(RENEWAL_RETRY_MS, leaseMs / 10);

@@ -23,6 +23,10 @@ export interface RunLimiter {
   took(count: number): void;
   /** A handler is done: how long it took, the requests it made, and how many jobs it had. */
   ran(loop: QueueLoop, ms: number, requests: number, jobs: number): void;
+  /** A claim came back short: in how many milliseconds the next job is due, if the engine says so. */
+  missed(loop: QueueLoop, nextDueMs: number | undefined): void;
+  /** A job went back to its queue, due in so many milliseconds. */
+  delayed(loop: QueueLoop, delayMs: number): void;
   /** The queue had nothing, and nothing of it is held. */
   emptied(loop: QueueLoop): void;
   /** The memo to leave with the queue for the next run; `undefined` for none. */

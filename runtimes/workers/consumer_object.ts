@@ -15,7 +15,7 @@ import type { EventListener } from "../../src/events.ts";
 import type { LogSink } from "../../src/job.ts";
 import type { Platform, PlatformLimits } from "../../src/platform.ts";
 import { type DefinitionSource, definitionOf } from "./definition.ts";
-import { type GapOptions, type Gaps, growingGaps } from "./gaps.ts";
+import { type GapOptions, type Gaps, gapAfter, goesOn, growingGaps } from "./gaps.ts";
 import type { WorkersPlan } from "./limits.ts";
 import { consoleLog } from "./log.ts";
 import { ObjectAlarm } from "./object_alarm.ts";
@@ -187,9 +187,9 @@ export function consumerObject<Env>(options: ConsumerObjectOptions<Env>): Consum
     }
 
     #gapAfter(report: DrainReport): number {
-      if (report.stopped !== "empty") return 0;
+      if (goesOn(report)) return 0;
       if (report.jobs > 0) this.#idle.begin();
-      return this.#poked ? 0 : this.#idle.next(this.#platform.random());
+      return this.#poked ? 0 : gapAfter(report, this.#idle.next(this.#platform.random()));
     }
   };
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { DrainReport } from "../../src/drain.ts";
 
 /** The first and the longest gap, in milliseconds. */
 export interface GapOptions {
@@ -44,4 +45,23 @@ export function growingGaps(options: GapOptions): Gaps {
       return Math.ceil(now * (1 - random / 4));
     },
   };
+}
+
+/** Whether a drain left work that the next one would get at once. What is in paused queues, nobody gets. */
+export function goesOn({ stopped }: Pick<DrainReport, "stopped">): boolean {
+  return stopped !== "empty" && stopped !== "paused";
+}
+
+/**
+ * How long to wait after a drain that left nothing to do at once, in milliseconds: the gap, or less when a job is due sooner.
+ *
+ * @param gapMs the gap that it is the turn of.
+ */
+export function gapAfter(
+  { jobs, nextDueMs }: Pick<DrainReport, "jobs" | "nextDueMs">,
+  gapMs: number,
+): number {
+  // What is said to be due by now, and yet was not to be had, may stay out of reach for longer.
+  if (nextDueMs === null || (nextDueMs === 0 && jobs === 0)) return gapMs;
+  return Math.min(gapMs, nextDueMs);
 }

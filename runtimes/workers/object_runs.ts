@@ -8,6 +8,7 @@
  * @module
  */
 import type { DrainReport } from "../../src/drain.ts";
+import { goesOn } from "./gaps.ts";
 import type { ObjectAlarm } from "./object_alarm.ts";
 
 export interface ObjectRunsOptions {
@@ -95,7 +96,7 @@ export class ObjectRuns {
       if (now.length === 0) return due.size === 0 ? undefined : Math.min(...due.values());
       const report = await drain(now);
       // The rest belongs to the next event, with a budget of its own.
-      if (report.stopped !== "empty") return 0;
+      if (goesOn(report)) return 0;
       if (report.jobs + report.dead + report.released === 0) return PUZZLED_MS;
     }
   }

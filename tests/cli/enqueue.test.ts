@@ -192,10 +192,18 @@ describe("tending", () => {
     await run("enqueue", "q", '"hush"', "--id", "b");
     expect((await run("pause", "q")).out).toBe("q is paused\n");
     expect((await run("stats", "q")).out).toMatch(/^q\s+2\s+0\s+0\s+0\s+paused$/m);
-    expect((await run("drain", "--json")).out).toContain('"jobs":0');
+    const paused = await run("drain");
+    expect(paused.out).toMatch(
+      /^Drained 0 jobs in .+; ended because the queues with jobs left are paused; left: 2 \(2 ready\)\n$/,
+    );
+    expect(paused.code).toBe(3);
     expect((await run("resume", "q", "--json")).out).toBe('{"queue":"q","paused":false}\n');
+    await run("enqueue", "q", "1", "--delay-ms", "3600000");
     const drained = await run("drain");
-    expect(drained.out).toMatch(/^Drained 2 jobs \(2 dead\) in \d+ ms with 0 requests; .+; left: 0\n$/);
+    expect(drained.out).toMatch(
+      /^Drained 2 jobs \(2 dead\) in \d+ ms with 0 requests; .+; left: 1 \(1 delayed, the next due in 35\d{5} ms\)\n$/,
+    );
+    expect(drained.code).toBe(0);
     expect(drained.out + drained.err).not.toContain("hush");
 
     const dead = await run("dead", "q");
@@ -207,7 +215,7 @@ describe("tending", () => {
       out: "Put back: 1\n",
       err: "Not put back: c is no dead letter\n",
     });
-    expect((await run("clear", "q", "--state", "dead", "--state", "delayed")).out).toBe("Removed: 1\n");
+    expect((await run("clear", "q", "--state", "dead", "--state", "delayed")).out).toBe("Removed: 2\n");
     const stats = await run("stats", "q", "--json");
     expect(JSON.parse(stats.out)).toMatchObject([{ ready: 1, dead: 0 }]);
   });

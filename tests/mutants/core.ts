@@ -305,7 +305,56 @@ export const CORE: readonly Mutant[] = [
     replace: "",
     tests: [REGRESSIONS],
   },
+  // --- the end of a run ---
+  {
+    name: "ignored-end-charged",
+    loses: "a handler that ignores the end of its run has used up an attempt",
+    file: "src/crew.ts",
+    search: "for (const loop of this.loops) loop.leaveRunning();",
+    replace: "",
+    tests: ["tests/unit/drain_budget.test.ts", "tests/unit/loop_stop.test.ts"],
+  },
+  {
+    name: "unconfirmed-counted",
+    loses: "a report accounts for verdicts that the broker never confirmed",
+    file: "src/consume.ts",
+    search: "this.#reports.unsettled(this.#held);",
+    replace: "{ }",
+    tests: ["tests/unit/drain_budget.test.ts"],
+  },
+  {
+    name: "ignored-end-spacing",
+    loses: "a job whose handler may still run stays away until its lease would have ended",
+    file: "src/verdict.ts",
+    search: "Math.max(context.leaseLeftMs, outcome.delayMs ?? retryDelay(context))",
+    replace: "outcome.delayMs ?? retryDelay(context)",
+    tests: ["tests/unit/verdicts.test.ts", "tests/unit/drain_budget.test.ts"],
+  },
   // --- budgets ---
+  {
+    name: "first-job-in-time",
+    loses: "a run tries its first job however slow the queue is known to be",
+    file: "src/budget.ts",
+    search: "const least = spent.jobs === 0 ? 1 : 0;",
+    replace: "const least = 0;",
+    tests: ["tests/unit/budget.test.ts", "tests/unit/drain_budget.test.ts"],
+  },
+  {
+    name: "first-claim-counts-twice",
+    loses: "a first claim counts as two requests",
+    file: "src/bounded_run.ts",
+    search: "? 2 * this.#requestCosts : this.#requestCosts;",
+    replace: "? this.#requestCosts : this.#requestCosts;",
+    tests: ["tests/unit/drain_budget.test.ts"],
+  },
+  {
+    name: "hopeless-budget-refused",
+    loses: "a budget of requests that no job can be done with is refused",
+    file: "src/bounded_run.ts",
+    search: "if (this.#limits.maxRequests < least) {",
+    replace: "if (Number.isNaN(least)) {",
+    tests: ["tests/unit/drain_budget.test.ts"],
+  },
   {
     name: "reserve-of-time",
     loses: "a drain keeps time back to settle",
@@ -325,7 +374,7 @@ export const CORE: readonly Mutant[] = [
   {
     name: "fetches-count",
     loses: "a handler's requests are held to the budget",
-    file: "src/drain.ts",
+    file: "src/bounded_run.ts",
     search: "if (!this.#affords(1 + this.reserve.requests)) {",
     replace: "if (!this.#affords(Number.NEGATIVE_INFINITY)) {",
     tests: ["tests/unit/drain_budget.test.ts", "tests/unit/drain.test.ts"],
@@ -333,7 +382,7 @@ export const CORE: readonly Mutant[] = [
   {
     name: "a-drain-ends-when-nothing-fits",
     loses: "a drain whose budget has no room for a job ends",
-    file: "src/drain.ts",
+    file: "src/bounded_run.ts",
     search: "if (this.crew.quiet) {\n      this.end ??= end;\n      this.#spent.add(loop);",
     replace: "if (this.crew.quiet) {\n      this.end ??= end;",
     tests: ["tests/unit/drain_budget.test.ts", "tests/unit/drain.test.ts"],
@@ -341,7 +390,7 @@ export const CORE: readonly Mutant[] = [
   {
     name: "claims-under-way-count",
     loses: "claims of two queues at one time do not spend one budget twice",
-    file: "src/drain.ts",
+    file: "src/bounded_run.ts",
     search: "jobs: this.#jobs + this.#asked(),",
     replace: "jobs: this.#jobs,",
     tests: [REGRESSIONS],

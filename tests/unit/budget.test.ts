@@ -136,6 +136,8 @@ describe("budgets", () => {
           expect(spent.jobs + jobs).toBeLessThanOrEqual(maxJobs);
           expect(spent.elapsedMs).toBeLessThanOrEqual(maxMs - reserve.ms);
           expect(spent.requests + 1 + reserve.requests).toBeLessThanOrEqual(maxRequests);
+          // A run's first job is taken whatever is known of it.
+          if (spent.jobs === 0 && jobs === 1) return;
           const each = spent.requestsPerJob ?? 1;
           expect(spent.requests + 1 + reserve.requests + each * (spent.held + jobs)).toBeLessThanOrEqual(
             maxRequests + 1e-6 + (spent.requestsPerJob === undefined ? spent.held : 0),

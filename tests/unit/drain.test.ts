@@ -25,6 +25,10 @@ describe("a drain", () => {
       ms: 500,
       stopped: "empty",
       left: 0,
+      leftReady: 0,
+      leftDelayed: 0,
+      leftHeld: 0,
+      nextDueMs: null,
     });
     expect(world.platform.timers).toBe(0);
     expect(world.broker.breakWatches.size).toBe(0);

@@ -126,7 +126,7 @@ describe("any drain", () => {
           roundTripMs: fc.integer({ min: 0, max: 30 }),
           exchange: fc.boolean(),
           maxMs: fc.option(fc.integer({ min: 200, max: 3_000 }), { nil: undefined }),
-          maxRequests: fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined }),
+          maxRequests: fc.option(fc.integer({ min: 6, max: 60 }), { nil: undefined }),
           maxJobs: fc.option(fc.integer({ min: 1, max: 100 }), { nil: undefined }),
         }),
         async ({ seed, jobs, jobMs, concurrency, prefetch, roundTripMs, exchange, ...budget }) => {

@@ -21,7 +21,8 @@ export default defineCommand({
 then everything is settled, what was not started is given back, and a report is printed to standard output.
 Log lines go to standard error. SIGTERM or SIGINT ends the run gracefully, a second one at once.
 
-Exit code: 0 when the queues were emptied, 3 when the run ended with work left, 1 when it failed.
+Exit code: 0 when no job was ready any more (what is delayed, or held by others, may be left), 3 when the run ended with
+work left, or with ready jobs in paused queues, 1 when it failed.
 
 ${BROKER_HELP}`,
   flags: {
@@ -79,7 +80,7 @@ ${BROKER_HELP}`,
       );
       events.close();
       io.out(flags.json ? JSON.stringify(report) : readable(report));
-      return report.stopped === "empty" || report.left === 0 ? 0 : WORK_LEFT;
+      return report.stopped === "empty" || report.leftReady === 0 ? 0 : WORK_LEFT;
     } finally {
       events.close();
       forget();
@@ -88,7 +89,8 @@ ${BROKER_HELP}`,
 });
 
 const WHY = {
-  empty: "the queues are empty",
+  empty: "no job was ready any more",
+  paused: "the queues with jobs left are paused",
   time: "its time is used up",
   requests: "its requests are used up",
   jobs: "its jobs are used up",
@@ -100,6 +102,19 @@ function readable(report: DrainReport): string {
     .filter((field) => report[field] > 0)
     .map((field) => `${report[field]} ${field}`);
   const detail = parts.length === 0 ? "" : ` (${parts.join(", ")})`;
-  const left = report.left === null ? "unknown" : String(report.left);
-  return `Drained ${report.jobs} jobs${detail} in ${Math.round(report.ms)} ms with ${report.requests} requests; ended because ${WHY[report.stopped]}; left: ${left}`;
+  return `Drained ${report.jobs} jobs${detail} in ${Math.round(report.ms)} ms with ${report.requests} requests; ended because ${WHY[report.stopped]}; left: ${left(report)}`;
+}
+
+function left(report: DrainReport): string {
+  if (report.left === null) return "unknown";
+  if (report.left === 0) return "0";
+  const parts = [
+    [report.leftReady, "ready"],
+    [report.leftDelayed, "delayed"],
+    [report.leftHeld, "held"],
+  ]
+    .filter(([count]) => (count ?? 0) !== 0)
+    .map(([count, state]) => `${count} ${state}`);
+  if (report.nextDueMs !== null) parts.push(`the next due in ${report.nextDueMs} ms`);
+  return `${report.left} (${parts.join(", ")})`;
 }

@@ -1,6 +1,6 @@
 /** When a queue's object works and what its alarm is set to: the rules by themselves, on a clock of the test's own. */
 import { describe, expect, test } from "bun:test";
-import { growingGaps } from "../../../runtimes/workers/gaps.ts";
+import { gapAfter, goesOn, growingGaps } from "../../../runtimes/workers/gaps.ts";
 import { ObjectAlarm } from "../../../runtimes/workers/object_alarm.ts";
 import { ObjectRuns } from "../../../runtimes/workers/object_runs.ts";
 import type { AlarmStorage } from "../../../runtimes/workers/types.ts";
@@ -18,6 +18,10 @@ const REPORT: DrainReport = {
   ms: 1,
   stopped: "empty",
   left: 0,
+  leftReady: 0,
+  leftDelayed: 0,
+  leftHeld: 0,
+  nextDueMs: null,
 };
 
 /** A storage of which only the alarm matters. */
@@ -117,6 +121,15 @@ describe("a queue's object", () => {
     expect(sets.at(-1)).toBe(world.now);
   });
 
+  test("does not spin either when a queue is paused with work in it", async () => {
+    const { runs, world, sets } = worldOf();
+    world.report = async () => ({ ...REPORT, jobs: 0, acked: 0, stopped: "paused" });
+    world.due.set("a", 0);
+    await runs.alarmed();
+    expect(world.drained).toHaveLength(1);
+    expect(sets.at(-1)).toBe(world.now + 1_000);
+  });
+
   test("looks again for what came while it ended", async () => {
     const { runs, world } = worldOf();
     let rounds = 0;
@@ -170,5 +183,25 @@ describe("gaps", () => {
     expect(growingGaps({}).next(0)).toBe(250);
     expect(() => growingGaps({ min: 0 })).toThrow(/min is 0; give a whole number from 1 on/);
     expect(() => growingGaps({ min: 200, max: 100 })).toThrow(/max is 100; raise it to min \(200\)/);
+  });
+});
+
+describe("the gap after a drain", () => {
+  test("ends when the next job is due, if that is sooner", () => {
+    expect(gapAfter({ jobs: 0, nextDueMs: null }, 5_000)).toBe(5_000);
+    expect(gapAfter({ jobs: 0, nextDueMs: 700 }, 5_000)).toBe(700);
+    expect(gapAfter({ jobs: 0, nextDueMs: 9_000 }, 5_000)).toBe(5_000);
+    expect(gapAfter({ jobs: 3, nextDueMs: 0 }, 250)).toBe(0);
+  });
+
+  test("is kept when what is said to be due was not to be had", () => {
+    expect(gapAfter({ jobs: 0, nextDueMs: 0 }, 5_000)).toBe(5_000);
+  });
+
+  test("is none when a budget ended it, but not when queues are paused", () => {
+    expect((["time", "requests", "jobs", "signal"] as const).every((stopped) => goesOn({ stopped }))).toBe(
+      true,
+    );
+    expect((["empty", "paused"] as const).some((stopped) => goesOn({ stopped }))).toBe(false);
   });
 });

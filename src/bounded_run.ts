@@ -1,0 +1,296 @@
+/**
+ * One drain's budget at work: says what each queue may still claim, start and send, counts, and reports.
+ *
+ * @module
+ */
+import type { Broker, BrokerQueue, QueueSizes } from "./broker.ts";
+import {
+  type BudgetEnd,
+  type BudgetLimits,
+  type BudgetReserve,
+  leastRequests,
+  reserveFor,
+  roomFor,
+  type Spending,
+  startRefused,
+} from "./budget.ts";
+import type { QueueLoop } from "./consume.ts";
+import type { Crew } from "./crew.ts";
+import { type DrainReport, LEFT_UNKNOWN, leftOf, onlyPaused } from "./drain_report.ts";
+import { WorkerStoppedError } from "./errors.ts";
+import { fromMemo, toMemo } from "./learned.ts";
+import type { Platform } from "./platform.ts";
+import { withDeadline } from "./requests.ts";
+import type { RunLimiter } from "./run_limiter.ts";
+import type { WorkerQueue } from "./worker.ts";
+
+/** How much the newest job weighs in the average of requests a job. */
+const REQUESTS_WEIGHT = 0.3;
+
+export class BoundedRun implements RunLimiter {
+  reserve: BudgetReserve;
+  readonly #platform: Platform;
+  readonly #broker: Broker;
+  readonly #limits: BudgetLimits;
+  readonly #startedAt: number;
+  readonly #requestsBefore: number;
+  readonly #emptied = new Set<QueueLoop>();
+  readonly #spent = new Set<QueueLoop>();
+  /** Queues that have to wait for what others have in hand, and how much that was. */
+  readonly #blocked = new Map<QueueLoop, number>();
+  /** When each queue's next job is due, on the platform's clock, as far as is known. */
+  readonly #dueAt = new Map<QueueLoop, number>();
+  readonly #requestsPerJob = new Map<QueueLoop, number>();
+  crew!: Crew;
+  end: BudgetEnd | undefined;
+  /** What one request to the broker costs of the budget. */
+  #requestCosts: 0 | 1 = 1;
+  #jobs = 0;
+  #fetches = 0;
+
+  constructor(platform: Platform, broker: Broker, limits: BudgetLimits, startedAt: number, queues: number) {
+    this.#platform = platform;
+    this.#broker = broker;
+    this.#limits = limits;
+    this.#startedAt = startedAt;
+    this.#requestsBefore = broker.requests;
+    this.reserve = reserveFor(limits, queues, true, 0);
+  }
+
+  /**
+   * The queues are open. An engine that needed no request for it needs none at all; how long it took tells what a request takes.
+   *
+   * @throws {RangeError} when the budget has no room for a single job.
+   */
+  begin(crew: Crew): void {
+    this.crew = crew;
+    this.#requestCosts = this.#broker.requests > 0 ? 1 : 0;
+    const openedInMs = this.#platform.now() - this.#startedAt;
+    this.reserve = reserveFor(this.#limits, crew.loops.length, this.#requestCosts > 0, openedInMs);
+    const queues = crew.loops.length;
+    const least = leastRequests(this.requests, queues, this.reserve, this.#requestCosts);
+    if (this.#limits.maxRequests < least) {
+      throw new RangeError(
+        `Cannot drain: maxRequests is ${this.#limits.maxRequests}; give ${least} or more, the least with which ${queues === 1 ? "a queue" : `${queues} queues`} can be opened and looked at, and a job run and settled`,
+      );
+    }
+    for (const [index, loop] of crew.loops.entries()) {
+      const learned = fromMemo(crew.queues[index]?.memo);
+      if (learned !== undefined) this.#requestsPerJob.set(loop, learned.requestsPerJob);
+    }
+  }
+
+  /** How long handlers may work, in milliseconds from the run's start. */
+  get workMs(): number {
+    return this.#limits.maxMs - this.reserve.ms;
+  }
+
+  leftMs(): number {
+    return Math.max(0, this.workMs - (this.#platform.now() - this.#startedAt));
+  }
+
+  get requests(): number {
+    return this.#broker.requests - this.#requestsBefore + this.#fetches;
+  }
+
+  /** Whether each queue is empty or beyond the budget, and nothing is held that could still be settled. */
+  over(): boolean {
+    return this.crew.loops.every((loop) =>
+      this.#spent.has(loop) ? loop.idle : this.#emptied.has(loop) && loop.quiet(),
+    );
+  }
+
+  room(loop: QueueLoop, wanted: number): number {
+    if (this.#emptied.has(loop) || this.#spent.has(loop)) return 0;
+    const { jobs, end } = roomFor(
+      wanted,
+      this.#limits,
+      this.reserve,
+      this.#spending(loop),
+      this.#claimCosts(loop),
+    );
+    if (jobs >= 1) return jobs;
+    if (this.crew.quiet) {
+      this.end ??= end;
+      this.#spent.add(loop);
+    } else {
+      this.#blocked.set(loop, this.#held());
+    }
+    return 0;
+  }
+
+  mayStart(loop: QueueLoop): boolean {
+    const end = startRefused(this.#limits, this.reserve, this.#spending(loop));
+    if (end === undefined) return true;
+    // Were it to claim again, it would take and give back the same jobs over and over.
+    this.end ??= end;
+    this.#spent.add(loop);
+    return false;
+  }
+
+  mayClaimAgain(loop: QueueLoop): boolean {
+    if (this.#affords(this.#claimCosts(loop) + this.reserve.requests)) return true;
+    this.end ??= "requests";
+    this.#spent.add(loop);
+    return false;
+  }
+
+  maySettle(): boolean {
+    if (this.#affords(this.#requestCosts)) return true;
+    this.end ??= "requests";
+    return false;
+  }
+
+  mayRenew(): boolean {
+    return !this.saving();
+  }
+
+  saving(): boolean {
+    return !this.#affords(this.#requestCosts + this.reserve.requests);
+  }
+
+  took(count: number): void {
+    this.#jobs += count;
+  }
+
+  ran(loop: QueueLoop, _ms: number, requests: number, jobs: number): void {
+    const each = requests / jobs;
+    const known = this.#requestsPerJob.get(loop);
+    this.#requestsPerJob.set(
+      loop,
+      known === undefined ? each : Math.max(each, known + REQUESTS_WEIGHT * (each - known)),
+    );
+  }
+
+  memo(loop: QueueLoop): string | undefined {
+    if (!this.#broker.capabilities.has("memo")) return undefined;
+    const { averageMs, prefetch } = loop.asking;
+    const requestsPerJob = this.#requestsPerJob.get(loop);
+    return averageMs === undefined || requestsPerJob === undefined
+      ? undefined
+      : toMemo({ averageMs, prefetch, requestsPerJob });
+  }
+
+  changed(): void {
+    if (this.#blocked.size === 0) return;
+    const held = this.#held();
+    for (const [loop, heldThen] of this.#blocked) {
+      if (held === heldThen && !this.crew.quiet) continue;
+      this.#blocked.delete(loop);
+      queueMicrotask(loop.wake);
+    }
+  }
+
+  missed(loop: QueueLoop, nextDueMs: number | undefined): void {
+    if (nextDueMs === undefined) this.#dueAt.delete(loop);
+    else this.#dueAt.set(loop, this.#platform.now() + nextDueMs);
+  }
+
+  delayed(loop: QueueLoop, delayMs: number): void {
+    const known = this.#dueAt.get(loop) ?? Number.POSITIVE_INFINITY;
+    this.#dueAt.set(loop, Math.min(known, this.#platform.now() + delayMs));
+  }
+
+  emptied(loop: QueueLoop): void {
+    this.#emptied.add(loop);
+  }
+
+  beforeFetch(): void {
+    if (!this.#affords(1 + this.reserve.requests)) {
+      const why = "the run's budget of requests is used up";
+      for (const loop of this.crew.loops) loop.abortRunning(new WorkerStoppedError(why));
+      throw new WorkerStoppedError(why);
+    }
+    this.#fetches += 1;
+  }
+
+  /** Tells how the run went, and what is left, if there is budget to ask. */
+  async report(queues: readonly WorkerQueue[], signalled: boolean): Promise<DrainReport> {
+    const sum = { jobs: 0, acked: 0, retried: 0, dead: 0, released: 0, lost: 0, abandoned: 0 };
+    for (const one of this.crew.stats()) {
+      sum.jobs += one.started;
+      sum.acked += one.acked;
+      sum.retried += one.retried;
+      sum.dead += one.dead;
+      sum.released += one.released;
+      sum.lost += one.lost;
+      sum.abandoned += one.abandoned;
+    }
+    const sizes = await this.#sizes(queues);
+    const emptied = sizes !== undefined && onlyPaused(sizes) ? "paused" : "empty";
+    const now = this.#platform.now();
+    const dueAt = Math.min(...this.#dueAt.values());
+    return {
+      ...sum,
+      requests: this.requests,
+      ms: now - this.#startedAt,
+      stopped: this.end ?? (signalled ? "signal" : emptied),
+      ...(sizes === undefined ? LEFT_UNKNOWN : leftOf(sizes)),
+      nextDueMs: dueAt === Number.POSITIVE_INFINITY ? null : Math.max(0, Math.ceil(dueAt - now)),
+    };
+  }
+
+  /** Asks what is left in each queue; `undefined` when that cannot be known. */
+  async #sizes(queues: readonly WorkerQueue[]): Promise<QueueSizes[] | undefined> {
+    if (!this.#broker.capabilities.has("sizes")) return undefined;
+    // Two a queue: the engine may have forgotten its script.
+    if (!this.#affords(2 * queues.length * this.#requestCosts)) return undefined;
+    try {
+      const found: QueueSizes[] = [];
+      // The run's own queues: others of the same names would have to be opened first, which may cost requests.
+      for (const [index, { options }] of queues.entries()) {
+        const queue = this.crew.queues[index] as BrokerQueue;
+        const leftMs = this.#startedAt + this.#limits.maxMs - this.#platform.now();
+        if (leftMs <= 0 || queue.sizes === undefined) return undefined;
+        found.push(
+          await withDeadline(
+            this.#platform,
+            Math.min(options.settings.requestTimeoutMs, leftMs),
+            this.#broker.name,
+            "sizes",
+            queue.sizes(),
+          ),
+        );
+      }
+      return found;
+    } catch {
+      // The work is done and settled; not knowing what is left is no reason to call the run failed.
+      return undefined;
+    }
+  }
+
+  #affords(requests: number): boolean {
+    return this.requests + requests <= this.#limits.maxRequests;
+  }
+
+  /** What a claim may cost: as long as none was answered, twice as much, for the engine may not know its script yet. */
+  #claimCosts(loop: QueueLoop): number {
+    return loop.asking.roundTripMs === undefined ? 2 * this.#requestCosts : this.#requestCosts;
+  }
+
+  #held(): number {
+    let held = 0;
+    for (const loop of this.crew.loops) held += loop.unfinished;
+    return held + this.#asked();
+  }
+
+  /** What the claims under way may bring: another queue's must not spend it, too. */
+  #asked(): number {
+    let asked = 0;
+    for (const loop of this.crew.loops) asked += loop.asked;
+    return asked;
+  }
+
+  #spending(loop: QueueLoop): Spending {
+    return {
+      elapsedMs: this.#platform.now() - this.#startedAt,
+      requests: this.requests,
+      jobs: this.#jobs + this.#asked(),
+      held: this.#held(),
+      slots: loop.slots,
+      averageMs: loop.asking.averageMs,
+      roundTripMs: loop.asking.roundTripMs,
+      requestsPerJob: this.#requestsPerJob.get(loop),
+    };
+  }
+}

@@ -1,0 +1,205 @@
+import { describe, expect, test } from "bun:test";
+import { queue } from "../../src/queue.ts";
+import { defineWorker } from "../../src/worker.ts";
+import { define, drained } from "../support/draining.ts";
+import { noStrayRejections, World } from "../support/world.ts";
+
+noStrayRejections();
+
+const NOTHING_LEFT = { left: 0, leftReady: 0, leftDelayed: 0, leftHeld: 0 };
+
+async function pause(world: World, name: string): Promise<void> {
+  await world.engineQueue(name).pause?.();
+}
+
+describe("a drain's report", () => {
+  test("tells what is left by its state, and when the next job is due", async () => {
+    for (const lacks of [[], ["exchange"]] as const) {
+      const world = new World({ lacks });
+      await world.add(1);
+      await world.engineQueue().claim({ leaseId: "other", max: 1, waitMs: 0 });
+      await world.add(3);
+      await world.add(2, { delayMs: 7_000 });
+      const report = await drained(world, define(world.takes(1_000)));
+      expect(report).toMatchObject({ acked: 3, stopped: "empty" });
+      expect(report).toMatchObject({ left: 3, leftReady: 0, leftDelayed: 2, leftHeld: 1, nextDueMs: 4_000 });
+    }
+  });
+
+  test("knows of its own retries", async () => {
+    for (const lacks of [[], ["exchange"]] as const) {
+      const world = new World({ lacks });
+      await world.add(1);
+      const report = await drained(
+        world,
+        define((job) => job.retry({ delayMs: 2_000 })),
+      );
+      expect(report).toMatchObject({ retried: 1, left: 1, leftDelayed: 1, nextDueMs: 2_000 });
+    }
+  });
+
+  test("knows of those that its end brought", async () => {
+    const world = new World();
+    await world.add(1);
+    const report = await drained(
+      world,
+      define(() => new Promise(() => {}), { backoff: () => 100_000 }),
+      { budget: { maxMs: 1_000 } },
+    );
+    expect(report).toMatchObject({ retried: 1, leftDelayed: 1, stopped: "time" });
+    expect(report.nextDueMs).toBeGreaterThan(99_000);
+  });
+
+  test("says that nothing is in sight when nothing is", async () => {
+    const world = new World();
+    await world.add(2, { delayMs: 5 });
+    await world.platform.pass(10);
+    expect(
+      await drained(
+        world,
+        define(() => {}),
+      ),
+    ).toMatchObject({ ...NOTHING_LEFT, nextDueMs: null });
+  });
+
+  test("is paused when all that is ready is in queues that are paused", async () => {
+    const world = new World();
+    const definition = defineWorker({
+      queues: ["a", "b"].map((name) => queue(name).handle(() => {})),
+    });
+    await world.add(2, {}, "a");
+    await world.add(3, {}, "b");
+    await pause(world, "b");
+    expect(await drained(world, definition)).toMatchObject({
+      acked: 2,
+      stopped: "paused",
+      left: 3,
+      leftReady: 3,
+      nextDueMs: null,
+    });
+  });
+
+  test("is not, of a paused queue with nothing ready, nor when work came to another meanwhile", async () => {
+    const world = new World();
+    await pause(world, "work");
+    await world.add(1, { delayMs: 1_000 });
+    expect(
+      await drained(
+        world,
+        define(() => {}),
+      ),
+    ).toMatchObject({ stopped: "empty", leftDelayed: 1 });
+
+    const other = new World();
+    await other.add(1, {}, "b");
+    await pause(other, "b");
+    let claims = 0;
+    other.broker.fault = ({ verb, claim }) => {
+      if (claim !== undefined) claims += 1;
+      if (verb === "sizes" && claims > 0) void other.add(claims > 0 ? 1 : 0, {}, "a");
+      return undefined;
+    };
+    const definition = defineWorker({ queues: ["a", "b"].map((name) => queue(name).handle(() => {})) });
+    expect((await drained(other, definition)).stopped).toBe("empty");
+  });
+
+  test("says what of the budget ended it, paused or not", async () => {
+    const world = new World();
+    await world.add(5);
+    const report = await drained(
+      world,
+      define(async () => await pause(world, "work"), { prefetch: 1 }),
+      { budget: { maxJobs: 1 } },
+    );
+    expect(report).toMatchObject({ acked: 1, stopped: "jobs", left: 4, leftReady: 4 });
+  });
+
+  test("leaves out what the broker cannot tell", async () => {
+    const world = new World({ lacks: ["sizes"] });
+    await world.add(1);
+    await pause(world, "work");
+    expect(
+      await drained(
+        world,
+        define(() => {}),
+      ),
+    ).toMatchObject({
+      stopped: "empty",
+      left: null,
+      leftReady: null,
+      leftDelayed: null,
+      leftHeld: null,
+    });
+  });
+});
+
+describe("a budget of processor time", () => {
+  test("is one of jobs, by what a job is said to take", async () => {
+    for (const [cpuMsPerJob, jobs] of [
+      [0.3, 33],
+      [2, 5],
+      [10, 1],
+    ] as const) {
+      const world = new World({ simulated: { limits: { cpuMs: 10 } } });
+      await world.add(40);
+      const report = await drained(
+        world,
+        define(() => {}),
+        { budget: { cpuMsPerJob } },
+      );
+      expect(report).toMatchObject({ acked: jobs, stopped: "jobs", left: 40 - jobs });
+    }
+  });
+
+  test("bounds nothing without it, nor where processor time has no limit, and never raises maxJobs", async () => {
+    const world = new World({ simulated: { limits: { cpuMs: 10 } } });
+    await world.add(90);
+    expect(
+      (
+        await drained(
+          world,
+          define(() => {}),
+          { budget: { cpuMsPerJob: 0.1, maxJobs: 20 } },
+        )
+      ).acked,
+    ).toBe(20);
+    expect(
+      (
+        await drained(
+          world,
+          define(() => {}),
+        )
+      ).acked,
+    ).toBe(70);
+    const free = new World();
+    await free.add(20);
+    expect(
+      (
+        await drained(
+          free,
+          define(() => {}),
+          { budget: { cpuMsPerJob: 1_000 } },
+        )
+      ).acked,
+    ).toBe(20);
+  });
+
+  test("that no job fits into is refused", async () => {
+    const world = new World({ simulated: { limits: { cpuMs: 10 } } });
+    for (const [cpuMsPerJob, is] of [
+      [11, "11"],
+      [0, "0"],
+      [-1, "-1"],
+      [Number.NaN, "NaN"],
+      ["2", "a string"],
+    ] as const) {
+      await expect(
+        drained(
+          world,
+          define(() => {}),
+          { budget: { cpuMsPerJob: cpuMsPerJob as number } },
+        ),
+      ).rejects.toThrow(`cpuMsPerJob is ${is}; give milliseconds above 0 and up to the invocation's 10`);
+    }
+  });
+});
