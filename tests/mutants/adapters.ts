@@ -223,6 +223,22 @@ export const ADAPTERS: readonly Mutant[] = [
     tests: REDIS,
   },
   {
+    name: "redis-picks-what-fits",
+    loses: "a claim takes no more out of the queue than its reply brings",
+    file: "adapters/redis/scripts/common.ts",
+    search: "if #record <= largest then return end",
+    replace: "if true then return end",
+    tests: ["tests/adapters/redis_requests.test.ts"],
+  },
+  {
+    name: "redis-turn-kept",
+    loses: "a level whose job went back keeps its turn",
+    file: "adapters/redis/scripts/exchange.ts",
+    search: "if state[4] ~= normal or state[5] ~= low then passed(normal or 0, low or 0) end",
+    replace: "",
+    tests: ["tests/adapters/redis_requests.test.ts"],
+  },
+  {
     name: "redis-dedupe",
     loses: "an id of its own keeps a second job out",
     file: "adapters/redis/scripts/enqueue.ts",
