@@ -4,7 +4,7 @@
  * @module
  */
 import process from "node:process";
-import type { CancelTimer, Platform } from "../src/platform.ts";
+import type { CancelTimer, Platform, PlatformLimits } from "../src/platform.ts";
 
 /** The longest time `setTimeout` can be set to; above it, it would fire at once. */
 const LONGEST_TIMEOUT_MS = 2_147_483_647;
@@ -23,6 +23,8 @@ export interface ProcessPlatformOptions {
   /** How many connections the runtime's `fetch` opens at a time before it lets further requests wait. */
   readonly connections: number;
   readonly openWebSocket: Platform["openWebSocket"];
+  /** What one invocation may spend, where the process runs on a platform that limits it. Default: what it likes. */
+  readonly limits?: PlatformLimits | undefined;
 }
 
 /**
@@ -45,11 +47,12 @@ export function processPlatform(options: ProcessPlatformOptions): Platform {
     openWebSocket: options.openWebSocket,
     keepAlive: (promise) => kept.add(promise),
     onStop: (fn) => stops.add(fn),
-    limits: Object.freeze({
+    limits: Object.freeze<PlatformLimits>({
       wallMs: Number.POSITIVE_INFINITY,
       cpuMs: Number.POSITIVE_INFINITY,
       requests: Number.POSITIVE_INFINITY,
-      connections: options.connections,
+      ...options.limits,
+      connections: Math.min(options.connections, options.limits?.connections ?? Number.POSITIVE_INFINITY),
     }),
     clockStopsDuringCpu: false,
   });

@@ -12,7 +12,7 @@ export type CancelTimer = () => void;
 export interface PlatformLimits {
   /** Wall time, in milliseconds. */
   readonly wallMs: number;
-  /** Processor time, in milliseconds. */
+  /** Processor time, in milliseconds. Bounds a drain that says what a job takes of it (`cpuMsPerJob`). */
   readonly cpuMs: number;
   /** Requests the invocation may make (Workers calls them subrequests). */
   readonly requests: number;

@@ -7,4 +7,5 @@ export { type Address, type HttpServer, isLoopback, parseAddress } from "../cli/
 export { type BrokerSpec, chooseBroker, DEFAULT_BROKER, describeBroker } from "../cli/broker_spec.ts";
 export { openBroker } from "./brokers.ts";
 export { serveHttp } from "./http_server.ts";
-export { denoPlatform } from "./platform.ts";
+export { type DenoDeployTier, denoDeployLimits } from "./limits.ts";
+export { type DenoPlatformOptions, denoPlatform } from "./platform.ts";

@@ -4,6 +4,7 @@
  * @module
  */
 import type { PlatformLimits } from "../../src/platform.ts";
+import { refuse, withOwnLimits } from "../own_limits.ts";
 
 /** The account's plan. */
 export type WorkersPlan = "free" | "paid";
@@ -40,23 +41,9 @@ export function workersLimits(
   own: Partial<PlatformLimits> = {},
 ): PlatformLimits {
   const byPlan = BY_PLAN[plan];
-  if (byPlan === undefined) refuse("plan", String(plan), 'give "free" or "paid"');
+  if (byPlan === undefined) refuse("a Worker", "plan", String(plan), 'give "free" or "paid"');
   const wallMs = WALL_MS[trigger];
-  if (wallMs === undefined) refuse("trigger", String(trigger), 'give "request", "cron" or "alarm"');
-  const limits = { wallMs, ...byPlan };
-  for (const [field, value] of Object.entries(own)) {
-    if (!Object.hasOwn(limits, field))
-      refuse(field, "no limit", `use some of ${Object.keys(limits).join(", ")}`);
-    if (value === undefined) continue;
-    if (!Number.isSafeInteger(value) || value < 1)
-      refuse(field, String(value), "give a whole number from 1 on");
-    limits[field as keyof PlatformLimits] = value;
-  }
-  return Object.freeze(limits);
-}
-
-function refuse(field: string, is: string, mend: string): never {
-  throw new RangeError(
-    `Cannot set the limits of a Worker: ${field.slice(0, 60)} is ${is.slice(0, 60)}; ${mend}`,
-  );
+  if (wallMs === undefined)
+    refuse("a Worker", "trigger", String(trigger), 'give "request", "cron" or "alarm"');
+  return withOwnLimits("a Worker", { wallMs, ...byPlan }, own);
 }
