@@ -23,22 +23,29 @@ const NO_URL = {
 /**
  * Listens.
  *
+ * @param idleSeconds how long a connection may be silent, in whole seconds; 60 by default.
  * @throws {RangeError} when the address cannot be had.
  */
-export function serveHttp(address: Address, fetch: FetchHandler): HttpServer {
+export function serveHttp(address: Address, fetch: FetchHandler, idleSeconds = IDLE_SECONDS): HttpServer {
   let server: Bun.Server<undefined>;
   try {
     server = Bun.serve({
       hostname: address.host,
       port: address.port,
       development: false,
-      idleTimeout: IDLE_SECONDS,
-      fetch(request, listening) {
+      idleTimeout: idleSeconds,
+      async fetch(request, listening) {
         // Without a Host header that can be read the request has no URL, and nobody further on could route it.
         if (!URL.canParse(request.url)) return Response.json(NO_URL, { status: 400 });
         // A drain is silent until its report; its budget bounds it, and a caller who hangs up ends it.
-        if (new URL(request.url).pathname === "/v1/drain") listening.timeout(request, 0);
-        return fetch(request);
+        if (new URL(request.url).pathname !== "/v1/drain") return await fetch(request);
+        listening.timeout(request, 0);
+        try {
+          return await fetch(request);
+        } finally {
+          // Else the connection could be held for ever afterwards, by anybody: whoever is refused comes to this point too.
+          listening.timeout(request, idleSeconds);
+        }
       },
     });
   } catch (cause) {
