@@ -3,24 +3,15 @@
  *
  * @module
  */
-import { resolve } from "node:path";
 import { bunPlatform } from "../../runtimes/bun/mod.ts";
 import type { WorkerdResult } from "../children/cold_workerd.ts";
 import { alternate } from "../support/alternate.ts";
 import type { Bench, Context } from "../support/bench.ts";
 import { fill, openBroker, openQueue } from "../support/brokers.ts";
-import { runChild } from "../support/child.ts";
+import { DENO, runChild } from "../support/child.ts";
 import { median } from "../support/figures.ts";
 import type { FirstClaimParams } from "../support/first_claim.ts";
 import { startRedisHttp } from "../support/servers.ts";
-
-const DENO = [
-  resolve(import.meta.dir, "../../node_modules/.bin/deno"),
-  "run",
-  "--quiet",
-  "--no-prompt",
-  "--allow-net",
-] as const;
 
 /** Spawns a process; answers how long it took until it told something, in milliseconds. */
 async function toFirstWord(file: string, params: unknown, command?: readonly string[]): Promise<number> {

@@ -7,14 +7,20 @@ import { startNats } from "../../tests/support/nats_server.ts";
 import type { EddyParams } from "../children/eddy.ts";
 import type { NatsRawParams } from "../children/nats_raw.ts";
 import { atLeast, type Context } from "../support/bench.ts";
-import { runChild } from "../support/child.ts";
+import { type ChildOptions, DENO, runChild } from "../support/child.ts";
 import { race } from "../support/rates.ts";
+
+const RUNTIMES: readonly { name: string; options: ChildOptions }[] = [
+  { name: "Bun", options: {} },
+  { name: "Deno", options: { command: [...DENO, "--allow-env", "--v8-flags=--expose-gc"] } },
+];
 
 export async function natsLoopback(context: Context): Promise<void> {
   const server = await startNats();
   try {
-    for (const batch of [1, 16, 256]) {
-      context.progress(`nats, batch ${batch}`);
+    const cases = RUNTIMES.flatMap((runtime) => [1, 16, 256].map((batch) => ({ ...runtime, batch })));
+    for (const { name, options, batch } of cases) {
+      context.progress(`nats on ${name}, batch ${batch}`);
       // Whole batches: a pull that asks for more than there is waits.
       const jobs = context.pick(400, 120, 2) * (batch === 1 ? 64 : 256);
       const warmUp = context.pick(5_000, 5_000, 20);
@@ -27,11 +33,11 @@ export async function natsLoopback(context: Context): Promise<void> {
       };
       const raw: NatsRawParams = { url: server.url, jobs, warmUp, batch };
       const [ours, theirs] = (await race(context.rounds, [
-        { jobs, run: () => runChild<{ ms: number }>("eddy.ts", eddy) },
-        { jobs, run: () => runChild<{ ms: number }>("nats_raw.ts", raw) },
+        { jobs, run: () => runChild<{ ms: number }>("eddy.ts", eddy, options) },
+        { jobs, run: () => runChild<{ ms: number }>("nats_raw.ts", raw, options) },
       ])) as [number, number];
       context.row({
-        case: `nats, prefetch ${batch}, one slot`,
+        case: `nats on ${name}, prefetch ${batch}, one slot`,
         value: ours,
         unit: "jobs/s",
         against: `raw client, pulls of ${batch}: ${Math.round(theirs).toLocaleString("en-US")}`,
@@ -43,6 +49,6 @@ export async function natsLoopback(context: Context): Promise<void> {
     await server.stop();
   }
   context.note(
-    "nats: one nats-server for both, the same messages in streams on disk, over WebSocket. The raw client pulls the next batch when the last one is there, acks without waiting for an answer, and does nothing else: it reads neither headers nor bodies. Acks of both are known to be read by the answer to the pull behind them; the last ones by an answer of their own.",
+    "nats: one nats-server for both, the same messages in streams on disk, over WebSocket; on each runtime both sides run on it. The raw client keeps what a worker cannot do without: it reads each message's body, headers and count of hand-outs by the library's own means and hands them out, and a flush behind each batch's acks, which the next pull does not wait for, says that the server has read them. It pulls the next batch when the last one is there, and does nothing else.",
   );
 }

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { bunPlatform } from "../../runtimes/bun/mod.ts";
 import { type Broker, defineWorker, type HandlerOptions, queue, startWorker } from "../../src/mod.ts";
 import { type BrokerSpec, fill, openBroker, openQueue } from "../support/brokers.ts";
 import { params, tell } from "../support/contender.ts";
+import { collectGarbage, herePlatform, nextTurn, sleep } from "../support/here.ts";
 
 export interface EddyParams {
   readonly broker: BrokerSpec;
@@ -32,7 +32,7 @@ export interface EddyResult {
   readonly roundTripMs: number | undefined;
 }
 
-const platform = bunPlatform();
+const platform = await herePlatform();
 
 interface Run {
   readonly broker: Broker;
@@ -66,7 +66,7 @@ async function run({ broker, fillBy, name, jobs, jobMs, handler }: Run): Promise
   const timed = async () => {
     start();
     const startedAt = performance.now();
-    await Bun.sleep(jobMs);
+    await sleep(jobMs);
     runningMs += performance.now() - startedAt;
     end();
   };
@@ -76,7 +76,7 @@ async function run({ broker, fillBy, name, jobs, jobMs, handler }: Run): Promise
   );
   await ran.promise;
   const stats = () => worker.stats()[0];
-  while ((stats()?.acked ?? 0) < jobs) await new Promise<void>((resolve) => setImmediate(resolve));
+  while ((stats()?.acked ?? 0) < jobs) await nextTurn();
   const ms = performance.now() - firstAt;
   const { claims = 0, roundTripMs } = stats() ?? {};
   await worker.stop();
@@ -91,5 +91,5 @@ const unique = crypto.randomUUID();
 if (warmUp > 0) {
   await run({ broker: near, fillBy: near, name: `warm-${unique}`, jobs: warmUp, jobMs: 0, handler });
 }
-Bun.gc(true);
+collectGarbage();
 tell(await run({ broker, fillBy: near, name: `work-${unique}`, jobs, jobMs, handler }));

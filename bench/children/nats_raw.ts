@@ -1,13 +1,16 @@
 /**
- * The NATS client by itself, as fast as it goes: one pull after the other on one inbox, each message acked as it comes. No leases, no
- * handlers, no checks: the floor under Eddy's loop. It works on a stream that Eddy made and filled, so that the messages are the same.
+ * The NATS client by itself, as fast as it goes: one pull after the other on one inbox. It keeps what a worker cannot do without: each message's body,
+ * headers and count of hand-outs are read by the library's own means and handed out, and each batch's acks are known to be read by the server (a flush that
+ * the next pull does not wait for). No leases, no loop, no failures: the floor under Eddy's loop. It works on a stream that Eddy made and filled, so that the
+ * messages are the same.
  *
  * @module
  */
-import { AckPolicy, connect, type NatsConnection } from "nats.ws";
+import { AckPolicy, connect, type MsgHdrs, type NatsConnection } from "nats.ws";
 import { NatsBroker } from "../../adapters/nats/mod.ts";
 import { fill, openQueue } from "../support/brokers.ts";
 import { params, tell } from "../support/contender.ts";
+import { collectGarbage } from "../support/here.ts";
 
 export interface NatsRawParams {
   readonly url: string;
@@ -19,6 +22,13 @@ export interface NatsRawParams {
 const { url, jobs, warmUp, batch } = params<NatsRawParams>();
 const encoder = new TextEncoder();
 const ACK = encoder.encode("+ACK");
+
+interface Delivery {
+  readonly body: unknown;
+  readonly headers: MsgHdrs | undefined;
+  /** How often the server has handed it out: a worker must know jobs that may have killed another. */
+  readonly delivered: number;
+}
 
 async function run(nc: NatsConnection, name: string, count: number): Promise<number> {
   const broker = new NatsBroker({ url });
@@ -41,24 +51,37 @@ async function run(nc: NatsConnection, name: string, count: number): Promise<num
   let left = count;
   let inBatch = 0;
   let firstAt = 0;
+  const flushes: Promise<void>[] = [];
+  const handle = (delivery: Delivery) => {
+    if (!(delivery.delivered >= 1) || delivery.headers === undefined || delivery.body === undefined) {
+      done.reject(new Error("Cannot go on: a message came without its body, its headers or its count"));
+    }
+  };
   const subscription = nc.subscribe(inbox, {
-    callback(_error, { reply }) {
+    callback(_error, message) {
+      const { reply } = message;
       // A status ends a pull; it is no message.
       if (!reply) return;
       if (firstAt === 0) firstAt = performance.now();
+      const tokens = reply.split(".");
+      // An older and a newer form: with the domain and the account.
+      const delivered = Number(tokens[tokens.length === 9 ? 4 : 6]);
+      handle({ body: message.json(), headers: message.headers, delivered });
       nc.publish(reply, ACK);
       left -= 1;
       inBatch += 1;
       if (left === 0) done.resolve();
       else if (inBatch === batch) {
         inBatch = 0;
+        flushes.push(nc.flush());
         pull();
       }
     },
   });
   pull();
   await done.promise;
-  await nc.flush();
+  flushes.push(nc.flush());
+  await Promise.all(flushes);
   const ms = performance.now() - firstAt;
   subscription.unsubscribe();
   await jsm.streams.delete(stream);
@@ -68,5 +91,5 @@ async function run(nc: NatsConnection, name: string, count: number): Promise<num
 const nc = await connect({ servers: url });
 const unique = crypto.randomUUID();
 if (warmUp > 0) await run(nc, `warm-${unique}`, Math.ceil(warmUp / batch) * batch);
-Bun.gc(true);
+collectGarbage();
 tell({ ms: await run(nc, `work-${unique}`, Math.ceil(jobs / batch) * batch) });

@@ -6,6 +6,15 @@
  */
 import { resolve } from "node:path";
 
+/** Runs a child on Deno, with what it may need. */
+export const DENO: readonly string[] = [
+  resolve(import.meta.dir, "../../node_modules/.bin/deno"),
+  "run",
+  "--quiet",
+  "--no-prompt",
+  "--allow-net",
+];
+
 const CHILDREN = resolve(import.meta.dir, "../children");
 
 export interface ChildOptions {

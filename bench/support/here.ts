@@ -1,0 +1,31 @@
+/**
+ * What a contender needs of the runtime it is in, so that the same one runs on Bun and on Deno.
+ *
+ * @module
+ */
+import { setImmediate } from "node:timers";
+import type { Platform } from "../../src/mod.ts";
+
+/** Deno's collector, where it was started with `--v8-flags=--expose-gc`. */
+const scope = globalThis as { readonly Bun?: unknown; readonly gc?: () => void };
+
+/** This runtime's platform. */
+export async function herePlatform(): Promise<Platform> {
+  if (scope.Bun !== undefined) return (await import("../../runtimes/bun/platform.ts")).bunPlatform();
+  return (await import("../../runtimes/deno/platform.ts")).denoPlatform();
+}
+
+/** Collects what an earlier run left, so that the next one does not pay for it. */
+export function collectGarbage(): void {
+  if (scope.Bun !== undefined) Bun.gc(true);
+  else scope.gc?.();
+}
+
+export function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** Resolves when the event loop has gone round once. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
