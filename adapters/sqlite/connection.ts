@@ -5,10 +5,13 @@ import { REMEMBER_LEASE_MS } from "./leases.ts";
 import { prepareSchema } from "./schema.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import { brokerError } from "./trouble.ts";
+import { Turns } from "./turns.ts";
 
 interface Opened {
   readonly driver: SqlDriver;
   readonly sql: Statements;
+  /** Absent where no other connection can be in the way. */
+  readonly turns: Turns | undefined;
 }
 
 /** One connection to a database: opened once for all queues, each verb one transaction, each error a `BrokerError`. */
@@ -45,8 +48,7 @@ export class Connection {
     let driver: SqlDriver | undefined;
     try {
       driver = await this.#source.open();
-      prepareSchema(driver);
-      this.#opened = { driver, sql: prepareStatements(driver) };
+      this.#opened = this.#prepare(driver);
     } catch (error) {
       driver?.close();
       throw brokerError("open", this.#source, error);
@@ -57,19 +59,36 @@ export class Connection {
     }
   }
 
-  /** Runs `fn` as the one write transaction of a verb. */
-  write<T>(verb: string, fn: (sql: Statements) => T): T {
-    return this.#run(verb, ({ driver, sql }) => driver.transaction(() => fn(sql)));
+  #prepare(driver: SqlDriver): Opened {
+    const sql = patiently(driver, () => {
+      prepareSchema(driver);
+      return prepareStatements(driver);
+    });
+    const { busyTimeoutMs } = driver;
+    if (busyTimeoutMs === undefined) return { driver, sql, turns: undefined };
+    const turns = new Turns({
+      busyTimeoutMs,
+      otherCommits: () => driver.otherCommits?.(),
+      isBusy: (error) => error instanceof BrokerError && this.#source.trouble(error.cause) === "busy",
+    });
+    return { driver, sql, turns };
+  }
+
+  /** Runs `fn` as the one write transaction of a verb: at once, unless another process has the database or is due. */
+  async write<T>(verb: string, fn: (sql: Statements) => T): Promise<T> {
+    const turns = this.#opened?.turns;
+    const transact = () => this.#run(verb, ({ driver, sql }) => driver.transaction(() => fn(sql)));
+    return turns === undefined ? transact() : turns.take(transact);
   }
 
   /** Runs `fn`, whose statements only read; each sees the database by itself. */
   read<T>(verb: string, fn: (sql: Statements) => T): T {
-    return this.#run(verb, ({ sql }) => fn(sql));
+    return this.#run(verb, ({ driver, sql }) => this.#look(driver, () => fn(sql)));
   }
 
   /** A number that changes when another connection committed; `undefined` where there is none. */
   otherCommits(): number | undefined {
-    return this.#run("watch", ({ driver }) => driver.otherCommits?.());
+    return this.#run("watch", ({ driver }) => this.#look(driver, () => driver.otherCommits?.()));
   }
 
   /** The largest text or blob; known once it is open. */
@@ -102,8 +121,22 @@ export class Connection {
     }
   }
 
+  /** Reading is next to never in anybody's way (after a crash it may be): only then it waits. */
+  #look<T>(driver: SqlDriver, fn: () => T): T {
+    try {
+      return fn();
+    } catch (error) {
+      if (this.#source.trouble(error) !== "busy") throw error;
+      return patiently(driver, fn);
+    }
+  }
+
   #refuseClosed(verb: string): void {
     if (!this.#isClosed) return;
     throw new BrokerError("sqlite", verb, `Cannot ${verb}: the broker is closed; open a new one`);
   }
+}
+
+function patiently<T>(driver: SqlDriver, fn: () => T): T {
+  return driver.patiently === undefined ? fn() : driver.patiently(fn);
 }

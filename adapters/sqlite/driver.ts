@@ -47,6 +47,16 @@ export interface SqlDriver {
   /** Runs `fn` as one write transaction, which no other connection's comes between; rolls back when it throws. */
   transaction<T>(fn: () => T): T;
   /**
+   * How long a verb may wait while another connection has the database, in milliseconds. Absent where there can be none that
+   * is in the way.
+   */
+  readonly busyTimeoutMs?: number;
+  /**
+   * Runs `fn`, in which statements wait for the database for up to `busyTimeoutMs`, and the process with them; outside of it
+   * they fail at once. Absent together with `busyTimeoutMs`.
+   */
+  patiently?<T>(fn: () => T): T;
+  /**
    * A number that changes whenever another connection has committed. Cheap: it is asked many times a second. Absent where
    * there can be no other connection.
    */

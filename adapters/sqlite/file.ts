@@ -27,8 +27,8 @@ export interface SqliteFileOptions {
    */
   readonly synchronous?: "full" | "normal";
   /**
-   * How long a verb waits for another process to end its transaction, in milliseconds, before it fails. 2,000 by default. The
-   * process waits as a whole: SQLite is called synchronously.
+   * How long a verb waits for another process to end its transaction, in milliseconds, before it fails. 2,000 by default.
+   * Verbs that write wait by a timer, so all else in the process goes on.
    */
   readonly busyTimeoutMs?: number;
 }
@@ -96,7 +96,10 @@ export function fileSource(options: SqliteFileOptions, engine: FileEngine): SqlS
         // Where fsync alone does not empty the drive's own cache (macOS), ask for more.
         if (synchronous === "full") db.exec("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1");
         db.exec("PRAGMA journal_size_limit = 67108864");
-        return new FileDriver(db, new SameFiles(file, engine.maySee));
+        const files = new SameFiles(file, engine.maySee);
+        const driver = new FileDriver(db, files, busyTimeoutMs);
+        db.exec("PRAGMA busy_timeout = 0");
+        return driver;
       } catch (error) {
         db.close();
         throw error;
@@ -154,6 +157,7 @@ async function useWal(
 
 class FileDriver implements SqlDriver {
   readonly maxValueBytes = 1_000_000_000;
+  readonly busyTimeoutMs: number;
   readonly #db: FileDatabase;
   readonly #begin: SqlStatement;
   readonly #commit: SqlStatement;
@@ -163,7 +167,8 @@ class FileDriver implements SqlDriver {
   #checkedAt: number;
   #isClosed = false;
 
-  constructor(db: FileDatabase, files: SameFiles) {
+  constructor(db: FileDatabase, files: SameFiles, busyTimeoutMs: number) {
+    this.busyTimeoutMs = busyTimeoutMs;
     this.#db = db;
     this.#files = files;
     this.#begin = db.prepare("BEGIN IMMEDIATE");
@@ -193,6 +198,15 @@ class FileDriver implements SqlDriver {
       // After some errors (a full disk, say) SQLite has rolled back already.
       if (this.#db.inTransaction) this.#rollback.run();
       throw error;
+    }
+  }
+
+  patiently<T>(fn: () => T): T {
+    this.#db.exec(`PRAGMA busy_timeout = ${this.busyTimeoutMs}`);
+    try {
+      return fn();
+    } finally {
+      this.#db.exec("PRAGMA busy_timeout = 0");
     }
   }
 

@@ -76,7 +76,7 @@ export class SqliteQueue implements BrokerQueue {
 
   async open(): Promise<void> {
     await this.#connection.open();
-    this.#number = this.#connection.write("open", (sql) => {
+    this.#number = await this.#connection.write("open", (sql) => {
       sql.addQueue.run(this.name);
       const number = Number(sql.queueNumber.get(this.name)?.n);
       const memo = sql.queueState.get(number)?.memo;
@@ -89,7 +89,7 @@ export class SqliteQueue implements BrokerQueue {
 
   async enqueue(requestId: string, jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
     checkEnqueue(requestId, jobs, this.#limits);
-    const { answers, isNews } = this.#write("enqueue", (tables, now) =>
+    const { answers, isNews } = await this.#write("enqueue", (tables, now) =>
       enqueueJobs(tables, requestId, jobs, now, this.#windowMs),
     );
     if (isNews) this.#announce();
@@ -103,7 +103,7 @@ export class SqliteQueue implements BrokerQueue {
 
   async settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
     if (settlements.length === 0) return [];
-    const { results, madeReady } = this.#write("settle", (tables, now) =>
+    const { results, madeReady } = await this.#write("settle", (tables, now) =>
       settleAll(tables, settlements, now),
     );
     if (madeReady) this.#announce();
@@ -118,7 +118,7 @@ export class SqliteQueue implements BrokerQueue {
   async exchange(request: ExchangeRequest): Promise<ExchangeReply> {
     if (request.claim !== undefined) checkClaim(request.claim, this.#limits);
     if (request.remember !== undefined) checkMemo(request.remember);
-    const { settled, renewed, claimed } = this.#write("exchange", (tables, now) => {
+    const { settled, renewed, claimed } = await this.#write("exchange", (tables, now) => {
       const settled = settleAll(tables, request.settle, now);
       const renewed = this.#renew(tables, request.renew, now);
       if (request.remember !== undefined) tables.sql.setMemo.run(request.remember, tables.queue);
@@ -130,7 +130,7 @@ export class SqliteQueue implements BrokerQueue {
 
   async abandon(leaseIds: readonly string[]): Promise<void> {
     if (leaseIds.length === 0) return;
-    this.#write("abandon", (tables, now) => {
+    await this.#write("abandon", (tables, now) => {
       for (const leaseId of leaseIds) abandonLease(tables, leaseId, now);
     });
     this.#announce();
@@ -165,11 +165,11 @@ export class SqliteQueue implements BrokerQueue {
   }
 
   async pause(): Promise<void> {
-    this.#write("pause", ({ sql, queue }) => sql.setPaused.run(1, queue));
+    await this.#write("pause", ({ sql, queue }) => sql.setPaused.run(1, queue));
   }
 
   async resume(): Promise<void> {
-    this.#write("resume", ({ sql, queue }) => sql.setPaused.run(0, queue));
+    await this.#write("resume", ({ sql, queue }) => sql.setPaused.run(0, queue));
     this.#announce();
   }
 
@@ -191,11 +191,11 @@ export class SqliteQueue implements BrokerQueue {
     most: number,
     step: (tables: Tables, line: number, startedAt: number, limit: number) => number,
   ): Promise<number> {
-    const start = this.#write(verb, (tables, now) => ({ line: drawLine(tables), now }));
+    const start = await this.#write(verb, (tables, now) => ({ line: drawLine(tables), now }));
     let done = 0;
     while (done < most) {
       const beganAt = performance.now();
-      const count = this.#write(verb, (tables) => step(tables, start.line, start.now, most - done));
+      const count = await this.#write(verb, (tables) => step(tables, start.line, start.now, most - done));
       if (count === 0) break;
       done += count;
       await elapse(performance.now() - beganAt);
@@ -203,7 +203,7 @@ export class SqliteQueue implements BrokerQueue {
     return done;
   }
 
-  #write<T>(verb: string, fn: (tables: Tables, now: number) => T): T {
+  async #write<T>(verb: string, fn: (tables: Tables, now: number) => T): Promise<T> {
     const queue = this.#opened(verb);
     return this.#connection.write(verb, (sql: Statements) => fn({ sql, queue }, this.#now()));
   }

@@ -1,0 +1,109 @@
+/**
+ * Whose turn it is where several processes write into one database. SQLite's own waiting blocks the process, looks ever more seldom,
+ * and lets who asks again at once have it again: so a busy process kept the others out for seconds. Here who waits looks
+ * often, by a timer, and who has had the database for a while steps back for a moment if others use it, too.
+ *
+ * @module
+ */
+
+/** Who waits looks again after 1 to this many milliseconds, at random, so that those who wait have equal chances. */
+const LOOK_MS = 3;
+/** How long a connection may have written, in milliseconds, before it steps back; pauses between its transactions not counted. */
+const TURN_MS = 20;
+/** For how long it steps back, in milliseconds: whoever waits has looked by then. */
+const REST_MS = 4;
+/** Others that have not been noticed for so long, in milliseconds, are not stepped back for. */
+const RECENT_MS = 500;
+
+export interface TurnOptions {
+  /** How long a transaction waits for others' to end, in milliseconds. */
+  readonly busyTimeoutMs: number;
+  /** A number that changes whenever another connection has committed. */
+  readonly otherCommits: () => number | undefined;
+  /** Whether an error says that another connection has the database. */
+  readonly isBusy: (error: unknown) => boolean;
+}
+
+/** The transactions of one connection: one after another, in the order they were asked for. */
+export class Turns {
+  readonly #options: TurnOptions;
+  /** Resolves when the first of those who wait is through. */
+  #waiting: Promise<void> | undefined;
+  #writtenMs = 0;
+  #endedAt = 0;
+  #restsUntil = 0;
+  #seenCommits: number | undefined;
+  #othersAt = -Infinity;
+
+  constructor(options: TurnOptions) {
+    this.#options = options;
+    this.#seenCommits = this.#otherCommits();
+  }
+
+  /** Runs a transaction, at once where it can be. Rejects with its error, which is a busy one when the time was up. */
+  async take<T>(transaction: () => T): Promise<T> {
+    const givesUpAt = performance.now() + this.#options.busyTimeoutMs;
+    while (this.#waiting !== undefined) await this.#waiting;
+    if (performance.now() >= this.#restsUntil) {
+      try {
+        return this.#run(transaction);
+      } catch (error) {
+        if (!this.#isBusy(error) || performance.now() >= givesUpAt) throw error;
+      }
+    }
+    const through = Promise.withResolvers<void>();
+    this.#waiting = through.promise;
+    try {
+      for (;;) {
+        await sleep(Math.max(this.#restsUntil - performance.now(), 1 + Math.random() * (LOOK_MS - 1)));
+        try {
+          return this.#run(transaction);
+        } catch (error) {
+          if (!this.#isBusy(error) || performance.now() >= givesUpAt) throw error;
+        }
+      }
+    } finally {
+      this.#waiting = undefined;
+      through.resolve();
+    }
+  }
+
+  #run<T>(transaction: () => T): T {
+    const beganAt = performance.now();
+    const result = transaction();
+    const endedAt = performance.now();
+    // Where it was left alone for long enough, who waited has had it.
+    if (beganAt - this.#endedAt >= REST_MS) this.#writtenMs = 0;
+    this.#writtenMs += endedAt - beganAt;
+    this.#endedAt = endedAt;
+    if (this.#writtenMs >= TURN_MS) this.#endTurn(endedAt);
+    return result;
+  }
+
+  #endTurn(now: number): void {
+    this.#writtenMs = 0;
+    const commits = this.#otherCommits();
+    if (commits !== this.#seenCommits) this.#othersAt = now;
+    this.#seenCommits = commits;
+    if (now - this.#othersAt < RECENT_MS) this.#restsUntil = now + REST_MS;
+  }
+
+  /** A transaction that is through must not seem to have failed for this. */
+  #otherCommits(): number | undefined {
+    try {
+      return this.#options.otherCommits();
+    } catch {
+      return undefined;
+    }
+  }
+
+  #isBusy(error: unknown): boolean {
+    if (!this.#options.isBusy(error)) return false;
+    this.#othersAt = performance.now();
+    return true;
+  }
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

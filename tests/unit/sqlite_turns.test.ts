@@ -1,0 +1,145 @@
+/** Several connections on one file, and whose turn it is. */
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { Turns } from "../../adapters/sqlite/turns.ts";
+import { BrokerError } from "../../src/errors.ts";
+import { claim, ids, put, take } from "../support/conformance_steps.ts";
+import { Scratch } from "../support/sqlite_scratch.ts";
+
+describe("while another connection has the database", () => {
+  let scratch: Scratch;
+  let blocker: Database;
+  beforeEach(() => {
+    scratch = new Scratch();
+  });
+  afterEach(async () => {
+    blocker.close();
+    await scratch.remove();
+  });
+
+  function block(): void {
+    blocker = new Database(scratch.file);
+    blocker.run("BEGIN IMMEDIATE");
+  }
+
+  test("the process goes on, and what waited is done once it is free, in the order it was asked for", async () => {
+    const queue = await scratch.queue(scratch.database({ busyTimeoutMs: 60_000 }));
+    block();
+    const answered: string[] = [];
+    const puts = ["a", "b", "c"].map((id) => put(queue, id).then(() => answered.push(id)));
+    // A timer's turn, which the process would not have while SQLite waits.
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    expect(answered).toEqual([]);
+    blocker.run("ROLLBACK");
+    puts.push(put(queue, "d").then(() => answered.push("d")));
+    await Promise.all(puts);
+    expect(answered).toEqual(["a", "b", "c", "d"]);
+    expect(ids(await take(queue))).toEqual(["a", "b", "c", "d"]);
+  });
+
+  test("those that only read do not wait", async () => {
+    const queue = await scratch.queue(scratch.database({ busyTimeoutMs: 60_000 }));
+    await put(queue, "a");
+    block();
+    expect(await queue.sizes!()).toMatchObject({ ready: 1 });
+  });
+
+  test("each that waits has its own time, and fails when it is up", async () => {
+    const queue = await scratch.queue(scratch.database({ busyTimeoutMs: 30 }));
+    block();
+    for (const result of await Promise.allSettled([claim(queue, 1), claim(queue, 1)])) {
+      expect(result.status).toBe("rejected");
+      const { reason } = result as PromiseRejectedResult;
+      expect(reason).toBeInstanceOf(BrokerError);
+      expect(reason.message).toContain("another process holds the database");
+    }
+  });
+
+  test("a broker that is closed meanwhile says so", async () => {
+    const broker = scratch.broker(scratch.database({ busyTimeoutMs: 60_000 }));
+    const queue = broker.queue("work", { leaseMs: 30_000, requestTimeoutMs: 5000, dedupeWindowMs: 60_000 });
+    await queue.open();
+    block();
+    const waiting = put(queue, "a");
+    await broker.close();
+    expect(waiting).rejects.toThrow("the broker is closed");
+    await waiting.catch(() => {});
+  });
+});
+
+describe("turns", () => {
+  const BUSY = new Error("busy");
+  let commits = 0;
+
+  function turns(busyTimeoutMs = 60_000): Turns {
+    return new Turns({ busyTimeoutMs, otherCommits: () => commits, isBusy: (error) => error === BUSY });
+  }
+
+  /** Writes for longer than a turn may last. */
+  function write(): void {
+    const until = performance.now() + 25;
+    while (performance.now() < until);
+  }
+
+  /** Whether a transaction is run before the call returns. */
+  function isAtOnce(all: Turns): boolean {
+    let ran = false;
+    void all.take(() => {
+      ran = true;
+    });
+    return ran;
+  }
+
+  test("who is alone never steps back", async () => {
+    const all = turns();
+    for (let i = 0; i < 3; i += 1) {
+      await all.take(write);
+      expect(isAtOnce(all)).toBe(true);
+    }
+  });
+
+  test("who wrote for a turn steps back for others who committed", async () => {
+    const all = turns();
+    commits += 1;
+    await all.take(write);
+    expect(isAtOnce(all)).toBe(false);
+  });
+
+  test("who had to wait knows of others, too", async () => {
+    const all = turns();
+    let isFirst = true;
+    await all.take(() => {
+      if (isFirst) {
+        isFirst = false;
+        throw BUSY;
+      }
+      write();
+    });
+    expect(isAtOnce(all)).toBe(false);
+  });
+
+  test("a transaction counts as done even when others cannot be looked for", async () => {
+    const all = new Turns({
+      busyTimeoutMs: 0,
+      otherCommits: () => {
+        throw new Error("on purpose");
+      },
+      isBusy: () => true,
+    });
+    await all.take(write);
+    expect(isAtOnce(all)).toBe(true);
+  });
+
+  test("any other error ends the wait, and the next one has its turn", async () => {
+    const all = turns();
+    let tries = 0;
+    const failing = all.take(() => {
+      tries += 1;
+      throw tries === 1 ? BUSY : new Error("on purpose");
+    });
+    const next = all.take(() => "next");
+    expect(failing).rejects.toThrow("on purpose");
+    expect(await next).toBe("next");
+    expect(tries).toBe(2);
+  });
+});
