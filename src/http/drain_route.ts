@@ -71,6 +71,12 @@ export function drainRoute(options: DrainRouteOptions): Hono {
         ...(queues === undefined ? {} : { queues }),
       });
       return c.json(report);
+    } catch (error) {
+      // How many requests are too few shows only once the queues are open.
+      if (error instanceof RangeError && budget.maxRequests !== undefined) {
+        throw new Refusal(422, "invalid-options", error.message);
+      }
+      throw error;
     } finally {
       release();
     }

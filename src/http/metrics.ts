@@ -30,7 +30,8 @@ const COUNTERS = [
   ["retried", "Jobs given back for another attempt"],
   ["dead", "Jobs that became dead letters"],
   ["released", "Jobs given back unstarted"],
-  ["lost", "Deliveries whose lease was over before they were settled"],
+  ["lost", "Deliveries whose lease was over before they were settled, or whose verdict was never confirmed"],
+  ["abandoned", "Jobs whose handler ignored its signal and was left behind"],
   ["renewals", "Leases renewed"],
   ["brokerErrors", "Requests to the broker that failed"],
 ] as const satisfies readonly (readonly [keyof QueueStats, string])[];

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { MemoryBroker } from "../../adapters/memory.ts";
 import { RedisBroker } from "../../adapters/redis/mod.ts";
 import { type Job, startWorker } from "../../src/mod.ts";
+import { FaultyBroker } from "../support/faulty_broker.ts";
 import { freePort } from "../support/redis_server.ts";
 import { ask, definitionOf, expectRefusal, memoryBroker, openApp, platform, post } from "./fixture.ts";
 
@@ -139,6 +140,13 @@ describe("draining", () => {
     expectRefusal(await post(app, "/v1/drain", '{"maxJobs":0}'), 422, "invalid-options");
     expectRefusal(await post(app, "/v1/drain", '{"queues":["hush"]}'), 404, "unknown-queue", "hush");
     expectRefusal(await post(openApp({ definition: undefined as never }), "/v1/drain"), 501, "not-offered");
+  });
+
+  test("refuses too few requests, with the least that would do", async () => {
+    const app = openApp({ broker: new FaultyBroker({ platform }) });
+    const refused = await post(app, "/v1/drain", '{"maxRequests":3,"queues":["emails"]}');
+    expectRefusal(refused, 422, "invalid-options");
+    expect(refused.text).toContain("maxRequests is 3; give 6 or more");
   });
 
   test("does not start with options that are no object", async () => {
