@@ -4,8 +4,9 @@
  * @module
  */
 import type { ClaimReply, ClaimRequest } from "../../src/broker.ts";
+import { msOf } from "./ack_subject.ts";
 import type { Core } from "./core.ts";
-import { holdAll, type Raw, receive } from "./deliveries.ts";
+import { countedHandOuts, holdAll, type Raw, receive } from "./deliveries.ts";
 import type { Exhausted } from "./exhausted.ts";
 import { Gathering } from "./gathering.ts";
 import { type Held, Lease } from "./leases.ts";
@@ -97,7 +98,30 @@ export class Claiming {
     } finally {
       this.#gatherings.delete(leaseId);
     }
+    if (core.clock.isStale(core.now()) && gathering.raws.some(isAgain)) await this.#readClock(timeoutMs);
     return this.#hold(leaseId, request.max, gathering.raws);
+  }
+
+  /** How old a message is says how often it can have been in somebody's hands. Never rejects: without that the server's count counts. */
+  async #readClock(timeoutMs: number): Promise<void> {
+    const core = this.#core;
+    try {
+      const session = await core.link.session("claim", timeoutMs);
+      await core.readClock(session, "claim", timeoutMs);
+    } catch {
+      // A job too many runs alone, or is charged an attempt.
+    }
+  }
+
+  /** Puts messages under a lease. */
+  #holdAll(raws: readonly Raw[], lease: Lease, now: number): void {
+    const { clock, leaseMs, leases } = this.#core;
+    for (const raw of raws) {
+      if (!isAgain(raw) || clock.isStale(now)) continue;
+      const ageMs = clock.latest(now) - msOf(raw.info.storedNs);
+      raw.handOuts = countedHandOuts(raw.info.delivered, ageMs, leaseMs);
+    }
+    holdAll(raws, lease, leases, now);
   }
 
   /** The claim of a lease that is held: the same deliveries, renewed. */
@@ -126,7 +150,7 @@ export class Claiming {
     let sentAt = now;
     for (const raw of raws) sentAt = Math.min(sentAt, raw.sentAt);
     const lease = new Lease(leaseId, sentAt + core.leaseMs);
-    holdAll(raws, lease, core.leases, now);
+    this.#holdAll(raws, lease, now);
     if (lease.open > 0) core.leases.add(lease, now);
     else core.leases.bar(leaseId, now);
     const deliveries = lease.slots.map((held) => held.delivery);
@@ -164,7 +188,12 @@ export class Claiming {
     const core = this.#core;
     const now = core.now();
     const lease = new Lease("", now + core.leaseMs);
-    holdAll(raws, lease, core.leases, now);
+    this.#holdAll(raws, lease, now);
     this.#settling.releaseLater(lease.openSlots());
   }
+}
+
+/** Whether the server handed it out before. How long others' consumers wait for an ack is not known to have been the same all along. */
+function isAgain({ info, lane }: Raw): boolean {
+  return info.delivered > 1 && lane.kind !== "source";
 }

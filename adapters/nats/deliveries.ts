@@ -22,6 +22,19 @@ export interface Raw {
   readonly body: RawBody;
   /** When the pull that brought it was sent, on the broker's clock: the server's lease began no earlier. */
   readonly sentAt: number;
+  /** How many of the server's hand-outs count: each but the last used up an attempt. */
+  handOuts: number;
+}
+
+/**
+ * Of so many hand-outs, how many somebody can have had. The server counts also those that reached nobody: of a pull that was ended in that very moment. It hands a
+ * message out again at once then; but after one that was received, only when a whole lease is over.
+ *
+ * @param ageMs how long the message has been stored, at most.
+ * @param leaseMs the server's wait for an ack, at least.
+ */
+export function countedHandOuts(delivered: number, ageMs: number, leaseMs: number): number {
+  return Math.min(delivered, 1 + Math.floor(Math.max(0, ageMs) / leaseMs));
 }
 
 /** Reads a message; `undefined` of one that is no delivery. */
@@ -32,7 +45,7 @@ export function receive(lane: Lane, message: Msg, sentAt: number): Raw | undefin
   if (info === undefined) return undefined;
   const bytes = message.data;
   const envelope = readEnvelope(headerText(lane, message, reply, bytes));
-  return { lane, reply, info, envelope, bytes, body: bodyOf(bytes), sentAt };
+  return { lane, reply, info, envelope, bytes, body: bodyOf(bytes), sentAt, handOuts: info.delivered };
 }
 
 const decoder = new TextDecoder();
@@ -89,7 +102,7 @@ function inOrder(found: readonly Raw[]): boolean {
   return true;
 }
 
-function hold({ lane, reply, info, envelope, bytes, body }: Raw, lease: Lease): void {
+function hold({ lane, reply, info, envelope, bytes, body, handOuts }: Raw, lease: Lease): void {
   const held: Held = {
     lane,
     sequence: info.streamSequence,
@@ -99,8 +112,8 @@ function hold({ lane, reply, info, envelope, bytes, body }: Raw, lease: Lease): 
       id: envelope.id ?? `${lane.kind === "source" ? info.stream : "seq"}:${info.streamSequence}`,
       leaseId: lease.id,
       token: String(lease.slots.length),
-      attempt: envelope.attemptsBefore + info.delivered,
-      suspect: envelope.suspect || info.delivered > 1,
+      attempt: envelope.attemptsBefore + handOuts,
+      suspect: envelope.suspect || handOuts > 1,
       enqueuedAt: envelope.enqueuedAt ?? msOf(info.storedNs),
       headers: envelope.headers,
       body,

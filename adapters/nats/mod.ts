@@ -32,8 +32,8 @@
  * - *Fencing.* It takes any ack of a message, whoever has it by now. Here no verdict leaves once its lease's deadline has passed. One that left in time and was
  *   held up on the way until another worker had the job still takes effect: the job then counts as finished though the other runs it too.
  * - *Telling hand-outs apart.* The server counts every hand-out, those too that were lost on their way into a connection that died, or whose pull was ended in that very
- *   moment. Such a job comes back when its `ack_wait` is over, as a suspect with an attempt charged, though nobody ran it. What is given back or retried
- *   on purpose is counted exactly, for it is a new message.
+ *   moment. If it notices, the job comes again at once: it is too young then for anybody's lease to have run out, and the hand-out is not counted. Else it comes back when
+ *   its `ack_wait` is over, as a suspect with an attempt charged, though nobody ran it. What is given back or retried on purpose is counted exactly, for it is a new message.
  * - *Moving a job in one step.* A crash between a copy and its ack leaves both: the job runs once more than it should. A verdict that is sent again adds no
  *   second copy, within `dedupeWindowMs`.
  * - *Keeping what it confirmed.* A server that is killed (SIGKILL, power) forgets the acks and counts of its last moments, some hundred milliseconds: those jobs run

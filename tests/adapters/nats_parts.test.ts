@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { ReadyJobs } from "../../adapters/memory/levels.ts";
 import { msOf, parseAckSubject } from "../../adapters/nats/ack_subject.ts";
 import { ServerClock } from "../../adapters/nats/clock.ts";
+import { countedHandOuts } from "../../adapters/nats/deliveries.ts";
 import { EncodedHeaders, errorHeader, H, ownHeaders, readEnvelope } from "../../adapters/nats/envelope.ts";
 import { Fairness, type PerLevel } from "../../adapters/nats/fairness.ts";
 import { LaterIndex } from "../../adapters/nats/later.ts";
@@ -201,4 +202,10 @@ test("a level that runs dry leaves its share to the others, and nobody starves",
       }
     }),
   );
+});
+
+test("of a message's hand-outs count the last, and as many before as whole leases fit into its age", () => {
+  const counted = (delivered: number, ageMs: number) => countedHandOuts(delivered, ageMs, 100);
+  expect([counted(1, 0), counted(1, 1_000), counted(3, 99), counted(3, -5)]).toEqual([1, 1, 1, 1]);
+  expect([counted(2, 100), counted(3, 199), counted(3, 200), counted(3, 5_000)]).toEqual([2, 2, 3, 3]);
 });

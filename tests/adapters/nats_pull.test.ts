@@ -185,6 +185,41 @@ test("messages of a claim that was given up and abandoned go back at once, uncha
   await proxy.stop();
 });
 
+test("messages of a claim that was given up and came before its copy answer it, once", async () => {
+  const id = leaseId();
+  const { name, queue, proxy } = await claimGivenUp(id);
+  proxy.thaw();
+  // What comes over this connection from now on comes behind the late message.
+  await put(queue, job("behind", { delayMs: 3_600_000 }));
+  const { deliveries } = await queue.claim({ leaseId: id, max: 4, waitMs: 0 });
+  expect(deliveries.map((one) => [one.body, one.attempt, one.suspect])).toEqual([["late", 1, false]]);
+  expect(await settle(queue, deliveries, ACK)).toEqual(["done"]);
+  const state = await operator.consumer(`EDDY_JOBS_${name}`, "eddy_normal");
+  expect([state.num_pending, state.num_ack_pending]).toEqual([0, 0]);
+  await proxy.stop();
+});
+
+test("a job handed out again sooner than any lease can have run out was in nobody's hands: no suspect, no attempt charged", async () => {
+  const name = fresh();
+  const queue = await open(name);
+  await put(queue, "a");
+  expect(await take(queue, 1)).toHaveLength(1);
+  await put(queue, "b");
+  // As the server does with what it could not hand over: it counts, and hands out again at once.
+  const next = `$JS.API.CONSUMER.MSG.NEXT.EDDY_JOBS_${name}.eddy_normal`;
+  for (let round = 0; round < 3; round++) {
+    const reply = await new Promise<string>((resolve) => {
+      const inbox = `nobody.${name}.${round}`;
+      operator.nc.subscribe(inbox, { max: 1, callback: (_error, message) => resolve(message.reply ?? "") });
+      operator.nc.publish(next, '{"batch":1}', { reply: inbox });
+    });
+    operator.nc.publish(reply, "-NAK");
+    await operator.nc.flush();
+  }
+  const deliveries = await take(queue);
+  expect(deliveries.map((one) => [one.id, one.attempt, one.suspect])).toEqual([["b", 1, false]]);
+});
+
 test("whatever is published to the subject is a job: body, headers and id as they come", async () => {
   const name = fresh();
   const queue = await open(name);

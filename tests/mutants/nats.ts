@@ -49,4 +49,20 @@ export const NATS: readonly Mutant[] = [
     replace: "if (core.leases.isOver(leaseId, core.now())) return;",
     tests: PULL,
   },
+  {
+    name: "nats-late-for-the-copy",
+    loses: "what came for a claim that had failed answers the claim's copy",
+    file: "adapters/nats/claim.ts",
+    search: "gathering.raws.push(...this.#takeLate(leaseId));",
+    replace: "",
+    tests: PULL,
+  },
+  {
+    name: "nats-handed-to-nobody",
+    loses: "a hand-out that reached nobody makes no suspect and charges no attempt",
+    file: "adapters/nats/claim.ts",
+    search: "raw.handOuts = countedHandOuts(raw.info.delivered, ageMs, leaseMs);",
+    replace: "void countedHandOuts(raw.info.delivered, ageMs, leaseMs);",
+    tests: PULL,
+  },
 ];
