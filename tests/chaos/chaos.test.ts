@@ -11,7 +11,7 @@ import { judge } from "./verdict.ts";
 
 for (const adapter of ADAPTERS) {
   test(`${adapter}: nothing accepted is lost, and poison alone ends as a dead letter`, async () => {
-    const report = await runChaos({ adapter, seconds: 12, seed: 5 });
+    const report = await runChaos({ adapter, seconds: 12, seed: 26 });
     console.log(table([report]));
     expect(broken(report)).toEqual([]);
     expect(report.kills).toBeGreaterThan(0);
