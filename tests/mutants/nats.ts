@@ -6,6 +6,7 @@
 import type { Mutant } from "./mutant.ts";
 
 const PULL = ["tests/adapters/nats_pull.test.ts"];
+const CONNECTION = ["tests/adapters/nats_connection.test.ts"];
 const REFUSALS = ["tests/adapters/nats_refusals.test.ts"];
 
 export const NATS: readonly Mutant[] = [
@@ -64,5 +65,39 @@ export const NATS: readonly Mutant[] = [
     search: "raw.handOuts = countedHandOuts(raw.info.delivered, ageMs, leaseMs);",
     replace: "void countedHandOuts(raw.info.delivered, ageMs, leaseMs);",
     tests: PULL,
+  },
+  {
+    name: "nats-acks-are-read",
+    loses: "an ack counts only once the server is known to have read it",
+    file: "adapters/nats/settling.ts",
+    search: "if (!isProven) {",
+    replace: "if (!isProven && helds.length === 0) {",
+    tests: CONNECTION,
+  },
+  {
+    name: "nats-dead-letter-first",
+    loses: "a dead letter is stored before its job is ended",
+    file: "adapters/nats/settling.ts",
+    search: "const replies = await session.call(verb, timeoutMs, moves.map(outgoing));",
+    replace: `const helds = moves.map((move) => move.held);
+    await this.#end(session, helds, TERM, verb, timeoutMs);
+    const replies = await session.call(verb, timeoutMs, moves.map(outgoing));`,
+    tests: CONNECTION,
+  },
+  {
+    name: "nats-watchdog",
+    loses: "a connection that stands still is given up",
+    file: "adapters/nats/link.ts",
+    search: `await session.flush("ping", this.#options.pongWithinMs).catch(() => session.kill());`,
+    replace: `await session.flush("ping", this.#options.pongWithinMs).catch(() => {});`,
+    tests: CONNECTION,
+  },
+  {
+    name: "nats-late-verdicts",
+    loses: "no verdict is sent once its lease's deadline has passed",
+    file: "adapters/nats/leases.ts",
+    search: "if (lease === undefined || now < lease.deadline) return lease;",
+    replace: "if (lease === undefined || now < Number.MAX_VALUE) return lease;",
+    tests: CONNECTION,
   },
 ];
