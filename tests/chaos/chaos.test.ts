@@ -57,6 +57,7 @@ test("the judge finds what is lost, wrongly dead, repeated and begun after its a
     poison: 2,
     lost: ["gone"],
     untrue: [`honest: ${VANISHED}`, "missing: no dead letter", "odd: because"],
+    poisonStarts: 2,
     repeats: 1,
     afterAck: ["twice"],
     longestGapMs: 470,

@@ -3,11 +3,12 @@
  *
  * @module
  */
+import { POISON_ATTEMPTS } from "./process.ts";
 import type { ChaosReport } from "./run.ts";
 
 /** Says what was promised and did not hold, a line each; none when all did. */
 export function broken(report: ChaosReport): string[] {
-  const { lost, untrue, crashes, afterAck, jobs, drainedMs, keepsAcks } = report;
+  const { lost, untrue, crashes, afterAck, jobs, drainedMs, keepsAcks, poisonStarts } = report;
   const some = (ids: readonly string[]) => ids.slice(0, 10).join(", ");
   const lines: string[] = [];
   if (jobs === 0) lines.push("no job was accepted");
@@ -18,6 +19,8 @@ export function broken(report: ChaosReport): string[] {
   if (keepsAcks && afterAck.length > 0) {
     lines.push(`${afterAck.length} jobs began after their ack was confirmed: ${some(afterAck)}`);
   }
+  // Where acks are forgotten, so are counts.
+  if (keepsAcks && poisonStarts > POISON_ATTEMPTS) lines.push(`poison began ${poisonStarts} times`);
   return lines;
 }
 

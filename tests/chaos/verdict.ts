@@ -20,7 +20,9 @@ export interface Findings {
   readonly lost: readonly string[];
   /** Dead letters that should be none, poison that is none, or a reason that is not true. */
   readonly untrue: readonly string[];
-  /** Jobs that began more than once. */
+  /** The most often that one of the poison began: an attempt more than it has would be one that was not counted. */
+  readonly poisonStarts: number;
+  /** Honest jobs that began more than once. */
   readonly repeats: number;
   /** Of these, those that began again though the broker had confirmed their ack. */
   readonly afterAck: readonly string[];
@@ -65,6 +67,7 @@ export function judge({ notes, deadWork, deadPoison, calmAtMs, drainedAtMs }: Ac
         .filter(({ error }) => !error.includes(TRUE_REASON))
         .map(({ id, error }) => `${id}: ${error}`),
     ],
+    poisonStarts: Math.max(0, ...[...dead].map((id) => starts.get(id)?.length ?? 0)),
     repeats: repeated.length,
     afterAck: repeated
       .filter(([id, times]) => times.some((atMs) => atMs > (ackedAt.get(id) ?? Number.POSITIVE_INFINITY)))
