@@ -51,6 +51,7 @@ test("the judge finds what is lost, wrongly dead, repeated and begun after its a
     ],
     calmAtMs: 550,
     drainedAtMs: 700,
+    countsExactly: true,
   });
   expect(findings).toEqual({
     jobs: 5,

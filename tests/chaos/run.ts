@@ -100,6 +100,7 @@ async function play(
   await Promise.all(members.slice(WORKERS).map((one) => one.stop(30_000)));
   const isDrained = await untilEmpty(queues, DRAIN_MS + seconds * 1_000 * DRAIN_SHARE);
   const drainedAtMs = Date.now();
+  if (!isDrained) for (const one of queues) for (const line of await leftOf(one)) say(line);
   await Promise.all(members.slice(0, WORKERS).map((one) => one.stop(15_000)));
   const [deadWork, deadPoison] = [await deadLetters(queues[0]), await deadLetters(queues[1])];
   return {
@@ -110,7 +111,14 @@ async function play(
     faults,
     drainedMs: isDrained ? drainedAtMs - calmAtMs : undefined,
     crashes: members.flatMap((one) => one.crashes),
-    ...judge({ notes: readNotes(directory), deadWork, deadPoison, calmAtMs, drainedAtMs }),
+    ...judge({
+      notes: readNotes(directory),
+      deadWork,
+      deadPoison,
+      calmAtMs,
+      drainedAtMs,
+      countsExactly: engine.keepsAcks,
+    }),
   };
 }
 
@@ -183,6 +191,17 @@ async function untilEmpty(queues: readonly BrokerQueue[], withinMs: number): Pro
     await Bun.sleep(50);
   }
   return false;
+}
+
+/** What a queue has left, for whoever looks for the cause. */
+async function leftOf(asked: BrokerQueue): Promise<string[]> {
+  const lines = [`${asked.name} has left ${JSON.stringify(await asked.sizes?.())}`];
+  for (const state of ["ready", "delayed", "held"] as const) {
+    for (const { id, attempts } of (await asked.peek?.(state, 10, false)) ?? []) {
+      lines.push(`${asked.name} ${state}: ${id}, ${attempts} attempts`);
+    }
+  }
+  return lines;
 }
 
 async function deadLetters(asked: BrokerQueue): Promise<DeadLetter[]> {

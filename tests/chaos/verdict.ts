@@ -39,12 +39,20 @@ export interface Account {
   /** When the faults ended, and when the last job was settled: Unix milliseconds. */
   readonly calmAtMs: number;
   readonly drainedAtMs: number;
+  /** Whether only hand-outs that a worker saw are counted. */
+  readonly countsExactly: boolean;
 }
 
-const TRUE_REASON = `vanished while it held attempt ${POISON_ATTEMPTS} of ${POISON_ATTEMPTS};`;
+/** Where hand-outs that were lost on their way are counted too, attempts can be more than the job has. */
+function isTrue(reason: string, countsExactly: boolean): boolean {
+  const [, attempt, of] = /vanished while it held attempt (\d+) of (\d+);/.exec(reason) ?? [];
+  if (Number(of) !== POISON_ATTEMPTS) return false;
+  return countsExactly ? Number(attempt) === POISON_ATTEMPTS : Number(attempt) >= POISON_ATTEMPTS;
+}
 
 /** Judges a run. */
-export function judge({ notes, deadWork, deadPoison, calmAtMs, drainedAtMs }: Account): Findings {
+export function judge(account: Account): Findings {
+  const { notes, deadWork, deadPoison, calmAtMs, drainedAtMs, countsExactly } = account;
   const of = (word: Note["word"]) => notes.filter((note) => note.word === word);
   const accepted = new Set(of("accepted").map(({ id }) => id));
   const poison = new Set(of("acceptedPoison").map(({ id }) => id));
@@ -64,7 +72,7 @@ export function judge({ notes, deadWork, deadPoison, calmAtMs, drainedAtMs }: Ac
       ...deadWork.map(({ id, error }) => `${id}: ${error}`),
       ...[...poison].filter((id) => !dead.has(id)).map((id) => `${id}: no dead letter`),
       ...deadPoison
-        .filter(({ error }) => !error.includes(TRUE_REASON))
+        .filter(({ error }) => !isTrue(error, countsExactly))
         .map(({ id, error }) => `${id}: ${error}`),
     ],
     poisonStarts: Math.max(0, ...[...dead].map((id) => starts.get(id)?.length ?? 0)),
