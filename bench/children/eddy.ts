@@ -6,7 +6,7 @@
 import { type Broker, defineWorker, type HandlerOptions, queue, startWorker } from "../../src/mod.ts";
 import { type BrokerSpec, fill, openBroker, openQueue } from "../support/brokers.ts";
 import { params, tell } from "../support/contender.ts";
-import { collectGarbage, herePlatform, nextTurn, sleep } from "../support/here.ts";
+import { collectGarbage, herePlatform, nextTurn, sleep, useSteadyWebSocket } from "../support/here.ts";
 
 export interface EddyParams {
   readonly broker: BrokerSpec;
@@ -32,6 +32,7 @@ export interface EddyResult {
   readonly roundTripMs: number | undefined;
 }
 
+await useSteadyWebSocket();
 const platform = await herePlatform();
 
 interface Run {

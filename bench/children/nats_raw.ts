@@ -10,7 +10,7 @@ import { AckPolicy, connect, type MsgHdrs, type NatsConnection } from "nats.ws";
 import { NatsBroker } from "../../adapters/nats/mod.ts";
 import { fill, openQueue } from "../support/brokers.ts";
 import { params, tell } from "../support/contender.ts";
-import { collectGarbage } from "../support/here.ts";
+import { collectGarbage, useSteadyWebSocket } from "../support/here.ts";
 
 export interface NatsRawParams {
   readonly url: string;
@@ -88,6 +88,7 @@ async function run(nc: NatsConnection, name: string, count: number): Promise<num
   return ms;
 }
 
+await useSteadyWebSocket();
 const nc = await connect({ servers: url });
 const unique = crypto.randomUUID();
 if (warmUp > 0) await run(nc, `warm-${unique}`, Math.ceil(warmUp / batch) * batch);
