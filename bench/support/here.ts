@@ -9,10 +9,15 @@ import type { Platform } from "../../src/mod.ts";
 /** Deno's collector, where it was started with `--v8-flags=--expose-gc`. */
 const scope = globalThis as { readonly Bun?: unknown; readonly gc?: () => void };
 
+/** Modules that only Deno's own check of types knows the names of: TypeScript is kept from following them. */
+const ON_DENO: string = "../../runtimes/deno/platform.ts";
+const DENO_SOCKET: string = "../../runtimes/deno/websocket.ts";
+
 /** This runtime's platform. */
 export async function herePlatform(): Promise<Platform> {
   if (scope.Bun !== undefined) return (await import("../../runtimes/bun/platform.ts")).bunPlatform();
-  return (await import("../../runtimes/deno/platform.ts")).denoPlatform();
+  const { denoPlatform } = (await import(ON_DENO)) as { denoPlatform(): Platform };
+  return denoPlatform();
 }
 
 /**
@@ -21,7 +26,7 @@ export async function herePlatform(): Promise<Platform> {
  */
 export async function useSteadyWebSocket(): Promise<void> {
   if (scope.Bun !== undefined) return;
-  const { DenoWebSocket } = await import("../../runtimes/deno/websocket.ts");
+  const { DenoWebSocket } = (await import(DENO_SOCKET)) as { DenoWebSocket: unknown };
   (globalThis as { WebSocket: unknown }).WebSocket = DenoWebSocket;
 }
 
