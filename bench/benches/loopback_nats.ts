@@ -12,7 +12,7 @@ import { race } from "../support/rates.ts";
 
 const RUNTIMES: readonly { name: string; options: ChildOptions }[] = [
   { name: "Bun", options: {} },
-  { name: "Deno", options: { command: [...DENO, "--allow-env", "--v8-flags=--expose-gc"] } },
+  { name: "Deno", options: { command: [...DENO, "--allow-env", "--allow-read", "--v8-flags=--expose-gc"] } },
 ];
 
 export async function natsLoopback(context: Context): Promise<void> {
