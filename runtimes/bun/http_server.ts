@@ -33,6 +33,8 @@ export function serveHttp(address: Address, fetch: FetchHandler, idleSeconds = I
       hostname: address.host,
       port: address.port,
       development: false,
+      // Outside of its development mode Bun would share the port with whoever else asks for it, and requests would go to either.
+      reusePort: false,
       idleTimeout: idleSeconds,
       async fetch(request, listening) {
         // Without a Host header that can be read the request has no URL, and nobody further on could route it.

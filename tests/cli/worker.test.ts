@@ -320,16 +320,18 @@ describe("HTTP beside the worker", () => {
     expect(rebound.status).toBe(403);
   });
 
-  test("a port that is taken ends the worker with a sentence", async () => {
-    await using other = holdingServer();
-    const port = new URL(other.url).port;
-    const { code, err } = await eddy(["worker", HELD, "--broker", "memory:", "--http", port], {
-      env: { EDDY_TEST_URL: other.url },
-    });
-    expect([code, err]).toEqual([
-      1,
-      `Cannot listen on 127.0.0.1:${port}: the address is taken or not allowed; choose another port or host\n`,
-    ]);
+  test("a port that is taken ends the worker with a sentence, even where another worker has it", async () => {
+    await using up = await serving(["--http", "0"]);
+    await using stranger = holdingServer();
+    for (const { port } of [new URL(up.url), new URL(stranger.url)]) {
+      const { code, err } = await eddy(["worker", HELD, "--broker", "memory:", "--http", port], {
+        env: { EDDY_TEST_URL: up.server.url },
+      });
+      expect([code, err]).toEqual([
+        1,
+        `Cannot listen on 127.0.0.1:${port}: the address is taken or not allowed; choose another port or host\n`,
+      ]);
+    }
   });
 });
 
