@@ -7,7 +7,7 @@ import type { BrokerLimits } from "./broker.ts";
 import { claimAheadInMs } from "./claim_ahead.ts";
 import type { Learned } from "./learned.ts";
 import type { ResolvedOptions } from "./options.ts";
-import { AutoPrefetch } from "./prefetch.ts";
+import { AutoPrefetch, WEIGHT } from "./prefetch.ts";
 
 /** How much the newest round trip weighs in the average. */
 const ROUND_TRIP_WEIGHT = 0.3;
@@ -20,6 +20,7 @@ export class Asking {
   #lastAsked = 1;
   #lastFull = false;
   #roundTripMs: number | undefined;
+  #ownAverageMs: number | undefined;
 
   constructor(options: ResolvedOptions, limits: BrokerLimits, learned: Learned | undefined) {
     this.#options = options;
@@ -27,9 +28,14 @@ export class Asking {
     this.#rule = new AutoPrefetch(learned?.averageMs, learned?.prefetch);
   }
 
-  /** The moving average of the job time, in milliseconds. */
+  /** The moving average of the job time, in milliseconds, begun with what an earlier run learned. */
   get averageMs(): number | undefined {
     return this.#rule.averageMs;
+  }
+
+  /** The same of this run's own jobs alone; `undefined` before the first. */
+  get ownAverageMs(): number | undefined {
+    return this.#ownAverageMs;
   }
 
   /** The moving average of a claim's round trip, in milliseconds. */
@@ -45,6 +51,8 @@ export class Asking {
   /** A job ran for so many milliseconds. */
   ran(ms: number): void {
     this.#rule.ran(ms);
+    this.#ownAverageMs =
+      this.#ownAverageMs === undefined ? ms : this.#ownAverageMs + WEIGHT * (ms - this.#ownAverageMs);
   }
 
   /**

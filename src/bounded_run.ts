@@ -18,7 +18,7 @@ import type { QueueLoop } from "./consume.ts";
 import type { Crew } from "./crew.ts";
 import { type DrainReport, LEFT_UNKNOWN, leftOf, onlyPaused } from "./drain_report.ts";
 import { WorkerStoppedError } from "./errors.ts";
-import { fromMemo, toMemo } from "./learned.ts";
+import { fromMemo, type Learned, toMemo } from "./learned.ts";
 import type { Platform } from "./platform.ts";
 import { withDeadline } from "./requests.ts";
 import type { RunLimiter } from "./run_limiter.ts";
@@ -40,7 +40,10 @@ export class BoundedRun implements RunLimiter {
   readonly #blocked = new Map<QueueLoop, number>();
   /** When each queue's next job is due, on the platform's clock, as far as is known. */
   readonly #dueAt = new Map<QueueLoop, number>();
+  readonly #learned = new Map<QueueLoop, Learned>();
+  /** By this run's own jobs. */
   readonly #requestsPerJob = new Map<QueueLoop, number>();
+  #noRoomFor: DrainReport["noRoomFor"];
   crew!: Crew;
   end: BudgetEnd | undefined;
   /** What one request to the broker costs of the budget. */
@@ -76,7 +79,7 @@ export class BoundedRun implements RunLimiter {
     }
     for (const [index, loop] of crew.loops.entries()) {
       const learned = fromMemo(crew.queues[index]?.memo);
-      if (learned !== undefined) this.#requestsPerJob.set(loop, learned.requestsPerJob);
+      if (learned !== undefined) this.#learned.set(loop, learned);
     }
   }
 
@@ -111,8 +114,7 @@ export class BoundedRun implements RunLimiter {
     );
     if (jobs >= 1) return jobs;
     if (this.crew.quiet) {
-      this.end ??= end;
-      this.#spent.add(loop);
+      this.#spend(loop, end);
     } else {
       this.#blocked.set(loop, this.#held());
     }
@@ -123,15 +125,13 @@ export class BoundedRun implements RunLimiter {
     const end = startRefused(this.#limits, this.reserve, this.#spending(loop));
     if (end === undefined) return true;
     // Were it to claim again, it would take and give back the same jobs over and over.
-    this.end ??= end;
-    this.#spent.add(loop);
+    this.#spend(loop, end);
     return false;
   }
 
   mayClaimAgain(loop: QueueLoop): boolean {
     if (this.#affords(this.#claimCosts(loop) + this.reserve.requests)) return true;
-    this.end ??= "requests";
-    this.#spent.add(loop);
+    this.#spend(loop, "requests");
     return false;
   }
 
@@ -165,7 +165,7 @@ export class BoundedRun implements RunLimiter {
   memo(loop: QueueLoop): string | undefined {
     if (!this.#broker.capabilities.has("memo")) return undefined;
     const { averageMs, prefetch } = loop.asking;
-    const requestsPerJob = this.#requestsPerJob.get(loop);
+    const requestsPerJob = this.#requestsPerJob.get(loop) ?? this.#learned.get(loop)?.requestsPerJob;
     return averageMs === undefined || requestsPerJob === undefined
       ? undefined
       : toMemo({ averageMs, prefetch, requestsPerJob });
@@ -225,6 +225,7 @@ export class BoundedRun implements RunLimiter {
       requests: this.requests,
       ms: now - this.#startedAt,
       stopped: this.end ?? (signalled ? "signal" : emptied),
+      ...(this.#noRoomFor === undefined ? {} : { noRoomFor: this.#noRoomFor }),
       ...(sizes === undefined ? LEFT_UNKNOWN : leftOf(sizes)),
       nextDueMs: dueAt === Number.POSITIVE_INFINITY ? null : Math.max(0, Math.ceil(dueAt - now)),
     };
@@ -259,6 +260,17 @@ export class BoundedRun implements RunLimiter {
     }
   }
 
+  /** The queue gets no more of the run. */
+  #spend(loop: QueueLoop, end: BudgetEnd | undefined): void {
+    this.#spent.add(loop);
+    if (this.end !== undefined) return;
+    this.end = end;
+    const jobMs = loop.asking.ownAverageMs;
+    const leftMs = this.leftMs();
+    if (end === "time" && leftMs > 0 && jobMs !== undefined && jobMs > leftMs)
+      this.#noRoomFor = { jobMs, leftMs };
+  }
+
   #affords(requests: number): boolean {
     return this.requests + requests <= this.#limits.maxRequests;
   }
@@ -287,10 +299,12 @@ export class BoundedRun implements RunLimiter {
       requests: this.requests,
       jobs: this.#jobs + this.#asked(),
       held: this.#held(),
+      heldOfQueue: loop.unfinished + loop.asked,
       slots: loop.slots,
-      averageMs: loop.asking.averageMs,
+      averageMs: loop.asking.ownAverageMs,
       roundTripMs: loop.asking.roundTripMs,
       requestsPerJob: this.#requestsPerJob.get(loop),
+      learned: this.#learned.get(loop),
     };
   }
 }

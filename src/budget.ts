@@ -1,8 +1,14 @@
 /**
  * What one run may still spend. Pure: times and counts come in as arguments.
  *
+ * What a job costs, in time and in requests, a run takes from its own jobs once one of the queue has ended. Before that, what an earlier run learned sizes claims, but it ends
+ * nothing: it may be long out of date. So each queue's first job is taken while anything is left for it, and no job already taken is kept from starting by it.
+ * (Should it have been right, the job is interrupted at the run's end and goes back; one that ignores its signal is charged, as ever.) No average is longer than the longest job of the run was, so a run ends for want of room for one more only
+ * when half of its time to work is over, at the least.
+ *
  * @module
  */
+import type { Learned as LearnedOfQueue } from "./learned.ts";
 
 /** A run's budget. `Infinity` for no limit. */
 export interface BudgetLimits {
@@ -19,6 +25,9 @@ export interface BudgetReserve {
   readonly requests: number;
 }
 
+/** What an earlier run learned of a queue's jobs. */
+type Learned = Pick<LearnedOfQueue, "averageMs" | "requestsPerJob">;
+
 export type BudgetEnd = "time" | "requests" | "jobs";
 
 export interface Spending {
@@ -28,16 +37,20 @@ export interface Spending {
   readonly requests: number;
   /** Jobs taken so far. */
   readonly jobs: number;
-  /** Jobs taken and not finished. */
+  /** Jobs asked for or taken, and not finished. */
   readonly held: number;
+  /** Of these: the queue's own. */
+  readonly heldOfQueue: number;
   /** How many run side by side. */
   readonly slots: number;
-  /** What a job is expected to take, in milliseconds; `undefined` while unknown. */
+  /** What a job of the queue has taken in this run, in milliseconds; `undefined` before the first has ended. */
   readonly averageMs: number | undefined;
   /** What a claim's round trip is expected to take, in milliseconds; `undefined` while unknown. */
   readonly roundTripMs: number | undefined;
-  /** Requests a job's handler is expected to make; `undefined` while unknown. */
+  /** Requests a job's handler has made in this run; `undefined` before the first has ended. */
   readonly requestsPerJob: number | undefined;
+  /** What an earlier run learned of the queue, if any did. */
+  readonly learned: Learned | undefined;
 }
 
 /**
@@ -71,8 +84,7 @@ export function reserveFor(
 }
 
 /**
- * How many more jobs a claim may ask for, and which limit says so when it is none. What an earlier run learned of its jobs is no reason to take none at all: then no run
- * would ever learn better. So a run takes its first job while anything is left for it.
+ * How many more jobs a claim may ask for, and which limit says so when it is none.
  */
 export function roomFor(
   wanted: number,
@@ -109,10 +121,11 @@ function jobsByTime(limits: BudgetLimits, reserve: BudgetReserve, spent: Spendin
   if (limits.maxMs === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
   const leftMs = limits.maxMs - reserve.ms - spent.elapsedMs - (spent.roundTripMs ?? 0);
   if (leftMs <= 0) return 0;
-  const least = spent.jobs === 0 ? 1 : 0;
+  const expectedMs = spent.averageMs ?? spent.learned?.averageMs;
   // Of an unknown queue a claim takes one job a slot, to learn what it costs.
-  if (spent.averageMs === undefined) return Math.max(0, spent.slots - spent.held);
-  return Math.max(least, Math.floor((leftMs / Math.max(spent.averageMs, 0.01)) * spent.slots) - spent.held);
+  if (expectedMs === undefined) return Math.max(0, spent.slots - spent.held);
+  const least = spent.averageMs === undefined && spent.heldOfQueue === 0 ? 1 : 0;
+  return Math.max(least, Math.floor((leftMs / Math.max(expectedMs, 0.01)) * spent.slots) - spent.held);
 }
 
 function jobsByRequests(
@@ -124,11 +137,12 @@ function jobsByRequests(
   if (limits.maxRequests === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
   const left = limits.maxRequests - reserve.requests - spent.requests - claimCosts;
   if (left < 0) return 0;
-  if (spent.requestsPerJob === undefined)
-    return left < 1 ? 0 : Math.max(0, Math.min(left, spent.slots) - spent.held);
-  if (spent.requestsPerJob === 0) return Number.POSITIVE_INFINITY;
-  const least = spent.jobs === 0 && left >= 1 ? 1 : 0;
-  return Math.max(least, Math.floor(left / spent.requestsPerJob) - spent.held);
+  const expected = spent.requestsPerJob ?? spent.learned?.requestsPerJob;
+  if (expected === undefined) return left < 1 ? 0 : Math.max(0, Math.min(left, spent.slots) - spent.held);
+  if (expected === 0) return Number.POSITIVE_INFINITY;
+  const isFirst = spent.requestsPerJob === undefined && spent.heldOfQueue === 0;
+  const least = isFirst && left >= 1 ? 1 : 0;
+  return Math.max(least, Math.floor(left / expected) - spent.held);
 }
 
 /** Why a job already taken may not be started any more; `undefined` when it may. */
@@ -137,9 +151,8 @@ export function startRefused(
   reserve: BudgetReserve,
   spent: Spending,
 ): BudgetEnd | undefined {
-  const isFirst = spent.jobs <= 1;
-  const expectedMs = isFirst ? 0 : (spent.averageMs ?? 0);
-  const expectedRequests = Math.min(spent.requestsPerJob ?? 0, isFirst ? 1 : Number.POSITIVE_INFINITY);
+  const expectedMs = spent.averageMs ?? 0;
+  const expectedRequests = spent.requestsPerJob ?? Math.min(spent.learned?.requestsPerJob ?? 0, 1);
   if (limits.maxMs - reserve.ms - spent.elapsedMs < expectedMs) return "time";
   if (limits.maxRequests - reserve.requests - spent.requests < expectedRequests) return "requests";
   return undefined;

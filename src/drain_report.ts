@@ -27,6 +27,11 @@ export interface DrainReport {
    * that are paused. Otherwise the part of the budget that was used up, or the signal.
    */
   readonly stopped: DrainEnd;
+  /**
+   * Only where it ended for `"time"` though some was left: what a job took in this run, on average, and how much was left for jobs then, which had no room for one more. In
+   * milliseconds.
+   */
+  readonly noRoomFor?: { readonly jobMs: number; readonly leftMs: number };
   /** Jobs left in the queues: ready, delayed and held. `null` where the broker cannot tell or the budget had no room to ask. */
   readonly left: number | null;
   /** Of these: ready to run. */

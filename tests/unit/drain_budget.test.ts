@@ -184,7 +184,60 @@ describe("a drain's budget of time", () => {
     expect(first).toMatchObject({ jobs: 1, released: 1, stopped: "time" });
     slow = false;
     const second = await drained(world, definition, { budget: { maxMs: 2_000 } });
-    expect(second).toMatchObject({ jobs: 1, acked: 1 });
+    expect(second).toMatchObject({ jobs: 2, acked: 2, stopped: "empty" });
+  });
+
+  test("is not left unused for what an earlier run measured", async () => {
+    for (const concurrency of [1, 4]) {
+      const world = new World();
+      let ms = 8_000;
+      const definition = define(() => world.platform.sleep(ms), { concurrency });
+      await world.add(1);
+      expect(await drained(world, definition)).toMatchObject({ acked: 1, stopped: "empty" });
+      ms = 50;
+      await world.add(12);
+      expect(await drained(world, definition, { budget: { maxMs: 3_000 } })).toMatchObject({
+        acked: 12,
+        released: 0,
+        stopped: "empty",
+      });
+    }
+  });
+
+  test("nor is a queue passed over for it while another has jobs", async () => {
+    const world = new World();
+    let ms = 8_000;
+    const definition = defineWorker({
+      queues: [
+        queue("busy").handle(world.takes(50)),
+        queue("once-slow").handle(() => world.platform.sleep(ms)),
+      ],
+    });
+    await world.add(1, {}, "once-slow");
+    await drained(world, definition);
+    ms = 50;
+    await world.add(200, {}, "busy");
+    await world.add(5, {}, "once-slow");
+    await drained(world, definition, { budget: { maxMs: 3_000 } });
+    expect(await world.sizes("once-slow")).toMatchObject({ ready: 0, held: 0 });
+  });
+
+  test("that has no room for another job as long as this run's were is said to have none, once half of it is over", async () => {
+    const world = new World();
+    await world.add(10);
+    const report = await drained(world, define(world.takes(700)), { budget: { maxMs: 2_000 } });
+    expect(report).toMatchObject({ acked: 2, stopped: "time" });
+    const { jobMs = 0, leftMs = 0 } = report.noRoomFor ?? {};
+    expect(Math.round(jobMs)).toBe(700);
+    expect(leftMs).toBeGreaterThan(0);
+    expect(leftMs).toBeLessThan(jobMs);
+    await world.add(1);
+    expect(
+      await drained(
+        world,
+        define(() => {}),
+      ),
+    ).not.toHaveProperty("noRoomFor");
   });
 
   test("what a handler said of its job before it ignored the end counts", async () => {
@@ -457,6 +510,22 @@ describe("a drain's budget of requests", () => {
     expect(report.acked).toBeGreaterThanOrEqual(3);
     expect(report.retried + report.dead).toBe(0);
     for (const error of errors) expect(error).toBeInstanceOf(WorkerStoppedError);
+  });
+
+  test("is not left unused for what an earlier run measured", async () => {
+    const world = new World({ simulated: { fetch: async () => new Response("ok") } });
+    let fetches = 200;
+    const definition = define(async (job) => {
+      for (let i = 0; i < fetches; i += 1) await job.fetch("https://receiver.example/");
+    });
+    await world.add(1);
+    expect(await drained(world, definition)).toMatchObject({ acked: 1 });
+    fetches = 1;
+    await world.add(12);
+    expect(await drained(world, definition, { budget: { maxRequests: 50 } })).toMatchObject({
+      acked: 12,
+      stopped: "empty",
+    });
   });
 
   test("a job that fetches more than those before it is stopped at the budget", async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { readable } from "../../runtimes/cli/commands/drain.ts";
 import { queue } from "../../src/queue.ts";
 import { defineWorker } from "../../src/worker.ts";
 import { define, drained } from "../support/draining.ts";
@@ -48,6 +49,18 @@ describe("a drain's report", () => {
     );
     expect(report).toMatchObject({ retried: 1, leftDelayed: 1, stopped: "time" });
     expect(report.nextDueMs).toBeGreaterThan(99_000);
+  });
+
+  test("says in a sentence that time was left, but not for one more job", async () => {
+    const world = new World();
+    await world.add(10);
+    const early = await drained(world, define(world.takes(700)), { budget: { maxMs: 2_000 } });
+    const leftMs = Math.floor(early.noRoomFor?.leftMs ?? 0);
+    expect(readable(early)).toContain(
+      `; ended because a job has been taking about 700 ms, more than the ${leftMs} ms left carry; left: 8 (`,
+    );
+    const late = await drained(world, define(world.takes(5_000)), { budget: { maxMs: 2_000 } });
+    expect(readable(late)).toContain("; ended because its time is used up; left: 8 (");
   });
 
   test("says that nothing is in sight when nothing is", async () => {

@@ -17,7 +17,7 @@ export default defineCommand({
   name: "drain",
   args: "[FILE]",
   summary: "Run jobs until the queues are empty or the budget is used up",
-  about: `Runs the worker of FILE (else ./worker.ts, else the example) until its queues are empty or a budget ends the run;
+  about: `Runs the worker of FILE (else ./worker.ts, else, in Eddy's own checkout, the example) until its queues are empty or a budget ends the run;
 then everything is settled, what was not started is given back, and a report is printed to standard output.
 Log lines go to standard error. SIGTERM or SIGINT ends the run gracefully, a second one at once.
 
@@ -51,7 +51,7 @@ ${BROKER_HELP}`,
   },
   async run(context, { flags, positionals }) {
     const { io, platform } = context;
-    const { definition } = await loadWorker(positionals[0], context);
+    const { definition, file, isExample } = await loadWorker(positionals[0], context);
     for (const name of flags.queue) defineQueue(name, definition);
     const log = printingLog({
       json: flags.json,
@@ -59,6 +59,7 @@ ${BROKER_HELP}`,
       print: (line) => io.err(line),
       wallNow: () => platform.wallNow(),
     });
+    if (isExample) log("info", "Draining with the example, for there is no ./worker.ts", { worker: file });
     const events = new EventLog(platform, log);
     const stop = new AbortController();
     const forget = platform.onStop(() => stop.abort());
@@ -97,12 +98,19 @@ const WHY = {
   signal: "it was told to stop",
 } as const;
 
-function readable(report: DrainReport): string {
+/** The report as a sentence. */
+export function readable(report: DrainReport): string {
   const parts = (["acked", "retried", "dead", "released", "lost", "abandoned"] as const)
     .filter((field) => report[field] > 0)
     .map((field) => `${report[field]} ${field}`);
   const detail = parts.length === 0 ? "" : ` (${parts.join(", ")})`;
-  return `Drained ${report.jobs} jobs${detail} in ${Math.round(report.ms)} ms with ${report.requests} requests; ended because ${WHY[report.stopped]}; left: ${left(report)}`;
+  return `Drained ${report.jobs} jobs${detail} in ${Math.round(report.ms)} ms with ${report.requests} requests; ended because ${why(report)}; left: ${left(report)}`;
+}
+
+function why({ stopped, noRoomFor }: DrainReport): string {
+  if (noRoomFor === undefined) return WHY[stopped];
+  const { jobMs, leftMs } = noRoomFor;
+  return `a job has been taking about ${Math.ceil(jobMs)} ms, more than the ${Math.floor(leftMs)} ms left carry`;
 }
 
 function left(report: DrainReport): string {
