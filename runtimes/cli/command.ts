@@ -52,7 +52,13 @@ export const JSON_FLAG = {
 export const WORKER_FLAG = {
   kind: "text",
   value: "FILE",
-  help: "a module whose default export is a worker; its queues and schemas are then known",
+  help: "a module whose default export is a worker: its queues and schemas are then known; without it ./worker.ts (.js, .mjs), where there is one",
+} as const;
+
+/** `--any-queue` of commands that would else look for a worker in the current folder. */
+export const ANY_QUEUE_FLAG = {
+  kind: "switch",
+  help: "take any queue's name: do not look at ./worker.ts",
 } as const;
 
 /** What every help says about brokers. */

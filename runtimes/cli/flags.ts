@@ -77,6 +77,12 @@ export function parseFlags<F extends Flags>(flags: F, args: readonly string[]): 
   for (const token of tokens) {
     if (token.kind !== "option") continue;
     const flag = Object.hasOwn(flags, token.name) ? flags[token.name] : undefined;
+    // It may be a body, of which nothing is printed.
+    if (flag === undefined && /^-\d/.test(token.rawName)) {
+      throw new UsageError(
+        "Cannot read the arguments: a negative number reads as a flag; write -- before it, behind the flags",
+      );
+    }
     if (flag === undefined) throw new UsageError(`Cannot read the arguments: ${token.rawName} is unknown`);
     if (flag.kind === "switch") {
       if (token.value !== undefined)

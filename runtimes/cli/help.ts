@@ -25,7 +25,7 @@ export function commandHelp(command: Command, words: Words): string {
     `--${name}${valueName(flag)}`,
     flagHelp(flag),
   ]);
-  flags.push(["--help", "print this"]);
+  flags.push(["--help, -h", "print this"]);
   const usage = `Usage: ${invocation(command.name, words)} ${command.args === "" ? "" : `${command.args} `}[flags]`;
   return `${command.summary}\n\n${usage}\n\n${reflowed(command.about.trim())}\n\nFlags:\n${columns(flags)}`;
 }
@@ -44,7 +44,7 @@ Usage: ${start} eddy COMMAND [flags], or for ${scripts} just: ${start} COMMAND [
 Commands:
 ${columns(lines)}
 
-Each command has --help.${hint === undefined ? "" : ` ${hint}`}`;
+Each command has --help (-h); --version prints Eddy's.${hint === undefined ? "" : ` ${hint}`}`;
 }
 
 function valueName(flag: Flag): string {

@@ -5,23 +5,22 @@
  */
 import type { JobState } from "../../src/broker.ts";
 import { shown } from "../../src/http/queue_routes.ts";
-import { BROKER_FLAG, type Context, JSON_FLAG, WORKER_FLAG } from "./command.ts";
+import { ANY_QUEUE_FLAG, BROKER_FLAG, type Context, JSON_FLAG, WORKER_FLAG } from "./command.ts";
 import { printable, shownMoment } from "./printable.ts";
-import { offered, withQueue } from "./queues.ts";
+import { offered, type QueueFlags, withQueue } from "./queues.ts";
 
 /** The flags of both. */
 export const PEEK_FLAGS = {
   broker: BROKER_FLAG,
   worker: WORKER_FLAG,
+  "any-queue": ANY_QUEUE_FLAG,
   limit: { kind: "count", unit: "jobs", least: 1, default: 20, help: "how many to show" },
   bodies: { kind: "switch", help: "show the bodies too; without it they are left out" },
   json: JSON_FLAG,
 } as const;
 
 export interface PeekArgs {
-  readonly flags: {
-    readonly broker: string | undefined;
-    readonly worker: string | undefined;
+  readonly flags: QueueFlags & {
     readonly limit: number;
     readonly bodies: boolean;
     readonly json: boolean;

@@ -12,7 +12,7 @@ import { type BrokerSpec, chooseBroker, describeBroker, UnusableBroker } from ".
 import { connectBroker } from "./brokers.ts";
 import type { Context } from "./command.ts";
 import { UsageError } from "./flags.ts";
-import { loadWorker } from "./load_worker.ts";
+import { loadWorker, WORKER_FILES } from "./load_worker.ts";
 import { printable } from "./printable.ts";
 
 /**
@@ -43,31 +43,71 @@ function chosen(flag: string | undefined, env: Context["env"]): BrokerSpec {
   }
 }
 
-/** The worker that `--worker` names; none without it. */
-export async function namedWorker(
-  file: string | undefined,
+/** The flags of a command that is about one queue. */
+export interface QueueFlags {
+  readonly broker: string | undefined;
+  readonly worker: string | undefined;
+  readonly "any-queue": boolean;
+}
+
+/** A worker whose queues are known. */
+export interface KnownWorker {
+  readonly definition: WorkerDefinition;
+  /** The file it was found in, in the current folder; undefined when `--worker` named it. */
+  readonly found: string | undefined;
+}
+
+/**
+ * The worker that says which queues there are: the one `--worker` names, else that of the current folder; none where there is none, or with `--any-queue`.
+ *
+ * @throws {UsageError} when both flags are given, or the file named is not there.
+ * @throws {TypeError} when it cannot be loaded.
+ */
+export async function knownWorker(
+  { worker: named, "any-queue": anyQueue }: Pick<QueueFlags, "worker" | "any-queue">,
   context: Context,
-): Promise<WorkerDefinition | undefined> {
-  return file === undefined ? undefined : (await loadWorker(file, context)).definition;
+): Promise<KnownWorker | undefined> {
+  if (named !== undefined && anyQueue) {
+    throw new UsageError(
+      "Cannot use --any-queue with --worker: the worker says which queues there are; leave one of them out",
+    );
+  }
+  if (named !== undefined)
+    return { definition: (await loadWorker(named, context)).definition, found: undefined };
+  const found = anyQueue ? undefined : WORKER_FILES.find((file) => existsSync(file));
+  if (found === undefined) return undefined;
+  try {
+    return { definition: (await loadWorker(found, context)).definition, found };
+  } catch (error) {
+    // Nobody asked for this file: it may be no worker of Eddy's at all.
+    if (!(error instanceof TypeError)) throw error;
+    throw new TypeError(`${error.message}, or go without it with --any-queue`, { cause: error });
+  }
 }
 
 /**
  * The definition of a queue by its name: the worker's, or one made up where no worker is known.
  *
+ * @param options.codec how bodies are read where no worker is known; "json" by default.
+ * @param options.found the file of the current folder that the worker was found in, where nobody named it.
  * @throws {UsageError} when the worker has no such queue, or the name is malformed.
  */
 export function defineQueue(
   name: string | undefined,
   worker: WorkerDefinition | undefined,
-  codec: "json" | "text" = "json",
+  { codec = "json", found }: { readonly codec?: "json" | "text"; readonly found?: string | undefined } = {},
 ): QueueDefinition {
   if (name === undefined) throw new UsageError("Cannot tell which queue: QUEUE is missing; name it");
   const known = worker?.queues.map((one) => one.handler.queue);
-  const found = known?.find((one) => one.name === name);
-  if (found !== undefined) return found;
+  const defined = known?.find((one) => one.name === name);
+  if (defined !== undefined) return defined;
   if (known !== undefined) {
     const names = known.map((one) => one.name).join(", ");
-    throw new UsageError(`Cannot find the queue: the worker has none of that name; use one of ${names}`);
+    throw new UsageError(
+      found === undefined
+        ? `Cannot find the queue: the worker has none of that name; use one of ${names}`
+        : `Cannot find the queue: ${found} has none of that name; use one of ${names}, or give --any-queue`,
+    );
   }
   if (!isQueueName(name)) {
     throw new UsageError(
@@ -124,15 +164,16 @@ export function offered<Args extends unknown[], Result>(
 export async function withQueue<T>(
   context: Context,
   args: {
-    readonly flags: { readonly broker: string | undefined; readonly worker: string | undefined };
+    readonly flags: QueueFlags;
     readonly positionals: readonly string[];
   },
   { most = 1, makes = false }: { readonly most?: number; readonly makes?: boolean },
   use: (opened: BrokerQueue, broker: Broker) => Promise<T>,
 ): Promise<T> {
   if (args.positionals.length > most) throw new UsageError("Cannot read the arguments: there are too many");
-  const worker = await namedWorker(args.flags.worker, context);
-  const definition = defineQueue(args.positionals[0], worker);
+  const known = await knownWorker(args.flags, context);
+  const worker = known?.definition;
+  const definition = defineQueue(args.positionals[0], worker, { found: known?.found });
   return await withBroker(context, args.flags.broker, async (broker, spec) => {
     if (!makes) assertThere(spec);
     return await use(await openQueue(broker, definition, worker), broker);

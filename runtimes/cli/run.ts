@@ -3,6 +3,7 @@
  *
  * @module
  */
+import manifest from "../../package.json" with { type: "json" };
 import { BrokerError, EnqueueError } from "../../src/errors.ts";
 import type { Command, Context } from "./command.ts";
 import { parseFlags, UsageError } from "./flags.ts";
@@ -27,7 +28,11 @@ export async function runCommand(
 ): Promise<number> {
   const { io } = context;
   const [name, ...rest] = args;
-  if (name === undefined || name === "--help" || name === "help") {
+  if (name === "--version") {
+    io.out(manifest.version);
+    return 0;
+  }
+  if (name === undefined || name === "--help" || name === "-h" || name === "help") {
     const all = await Promise.all(Object.values(commands).map(async (load) => (await load()).default));
     io[name === undefined ? "err" : "out"](overview(all, context.shell));
     return name === undefined ? MISUSED : 0;
@@ -53,7 +58,7 @@ export async function runCommand(
 
 function asksForHelp(args: readonly string[]): boolean {
   const end = args.indexOf("--");
-  return args.slice(0, end < 0 ? undefined : end).includes("--help");
+  return args.slice(0, end < 0 ? undefined : end).some((arg) => arg === "--help" || arg === "-h");
 }
 
 function tell(error: unknown, name: string, { io, shell }: Context): number {

@@ -63,6 +63,40 @@ describe("arguments", () => {
   });
 });
 
+describe("the summary", () => {
+  test("tells the id of a single job", async () => {
+    await using folder = await scratch();
+    const run = (args: string[], input?: string) =>
+      eddy(["enqueue", "q", ...args], { cwd: folder.path, ...(input === undefined ? {} : { input }) });
+    expect((await run(["1", "--id", "one"])).out).toBe("q: 1 accepted, 0 rejected (id one)\n");
+    const [, id] = /^q: 1 accepted, 0 rejected \(id (\S+)\)\n$/.exec((await run([], "2\n")).out) ?? [];
+    const ready = await eddy(["peek", "q", "--json"], { cwd: folder.path });
+    const ids = ready.out.trimEnd().split("\n");
+    expect(ids.map((line) => JSON.parse(line).id)).toEqual(["one", id]);
+    expect((await run(["3", "4"])).out).toBe("q: 2 accepted, 0 rejected\n");
+  });
+
+  test("as JSON has the ids in their order, of a long standard input the first 1,000", async () => {
+    await using folder = await scratch();
+    const json = async (args: string[], count: number) => {
+      const input = Array.from({ length: count }, (_, n) => n).join("\n");
+      return JSON.parse((await eddy(["enqueue", "q", ...args, "--json"], { cwd: folder.path, input })).out);
+    };
+    const few = await json([], 3);
+    const peeked = await eddy(["peek", "q", "--json"], { cwd: folder.path });
+    const ids = peeked.out.trimEnd().split("\n");
+    expect(few).toEqual({
+      accepted: 3,
+      duplicates: 0,
+      rejected: 0,
+      ids: ids.map((line) => JSON.parse(line).id),
+    });
+    expect((await json(["1", "{", "2"], 0)).ids).toHaveLength(2);
+    const many = await json([], 2_500);
+    expect([many.accepted, new Set(many.ids).size]).toEqual([2_500, 1_000]);
+  });
+});
+
 describe("NDJSON", () => {
   test("a malformed line is named, the rest goes on, the end is 1 with a summary", async () => {
     await using folder = await scratch();
@@ -147,10 +181,19 @@ describe("NDJSON", () => {
     expect(err).toBe("line 2: The queue's schema threw instead of answering; mend the schema\n");
   });
 
-  test("an empty input is no job and no error", async () => {
+  test.each(["", "\n\n"])("an input without a job (%p) is said to be empty, the end is 1", async (input) => {
     await using folder = await scratch();
-    const { code, out } = await eddy(["enqueue", "q"], { cwd: folder.path, input: "" });
-    expect([code, out]).toEqual([0, "q: 0 accepted, 0 rejected\n"]);
+    const err = "Cannot enqueue: standard input is empty; give a BODY or a job a line\n";
+    expect(await eddy(["enqueue", "q"], { cwd: folder.path, input })).toEqual({
+      code: 1,
+      out: "q: 0 accepted, 0 rejected\n",
+      err,
+    });
+    expect(await eddy(["enqueue", "q", "--json"], { cwd: folder.path, input })).toEqual({
+      code: 1,
+      out: '{"accepted":0,"duplicates":0,"rejected":0,"ids":[]}\n',
+      err,
+    });
   });
 
   test("progress shows on a terminal only", async () => {

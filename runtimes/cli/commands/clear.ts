@@ -3,7 +3,14 @@
  *
  * @module
  */
-import { BROKER_FLAG, BROKER_HELP, defineCommand, JSON_FLAG, WORKER_FLAG } from "../command.ts";
+import {
+  ANY_QUEUE_FLAG,
+  BROKER_FLAG,
+  BROKER_HELP,
+  defineCommand,
+  JSON_FLAG,
+  WORKER_FLAG,
+} from "../command.ts";
 import { UsageError } from "../flags.ts";
 import { offered, withQueue } from "../queues.ts";
 
@@ -21,6 +28,7 @@ ${BROKER_HELP}`,
     state: { kind: "list", value: STATES.join("|"), help: "which jobs to remove" },
     broker: BROKER_FLAG,
     worker: WORKER_FLAG,
+    "any-queue": ANY_QUEUE_FLAG,
     json: JSON_FLAG,
   },
   async run(context, args) {

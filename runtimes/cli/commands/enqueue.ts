@@ -8,11 +8,22 @@ import { whyUnfit, withoutSchema } from "../../../src/http/check.ts";
 import { ingestLines } from "../../../src/http/ingest.ts";
 import { Producer } from "../../../src/producer.ts";
 import type { QueueDefinition } from "../../../src/queue.ts";
-import { BROKER_FLAG, BROKER_HELP, type Context, defineCommand, JSON_FLAG, WORKER_FLAG } from "../command.ts";
+import {
+  ANY_QUEUE_FLAG,
+  BROKER_FLAG,
+  BROKER_HELP,
+  type Context,
+  defineCommand,
+  JSON_FLAG,
+  WORKER_FLAG,
+} from "../command.ts";
 import { UsageError } from "../flags.ts";
 import { InputError } from "../io.ts";
 import { printable } from "../printable.ts";
-import { defineQueue, namedWorker, openQueue, withBroker } from "../queues.ts";
+import { defineQueue, knownWorker, openQueue, withBroker } from "../queues.ts";
+
+/** How many ids the summary holds at the most where the jobs come from standard input, which may go on forever. */
+const MOST_IDS = 1_000;
 
 interface JobFlags {
   readonly delayMs?: number;
@@ -25,18 +36,22 @@ export default defineCommand({
   args: "QUEUE [BODY…]",
   summary: "Put jobs into a queue",
   about: `Each BODY is one job. Without any, each line of standard input is one (NDJSON); a line that does not fit is named on standard
-error and left out, the rest goes on. Bodies arrive exactly as they stand. Standard output gets a summary.
+error and left out, the rest goes on. Bodies arrive exactly as they stand. A BODY that begins with - comes after --, behind the flags.
+Standard output gets a summary, with the id of a single job; with --json it has the ids of all jobs that were accepted or
+there already, in their order, of standard input's the first ${MOST_IDS.toLocaleString("en")}.
 
-Exit code: 0 when everything was accepted, 1 when something was not, 2 when the command was called wrongly.
+Exit code: 0 when everything was accepted, 1 when something was not or standard input held no job at all, 2 when the command was
+called wrongly.
 
 ${BROKER_HELP}`,
   flags: {
     broker: BROKER_FLAG,
     worker: WORKER_FLAG,
+    "any-queue": ANY_QUEUE_FLAG,
     codec: {
       kind: "choice",
       of: ["json", "text"],
-      help: "what a body must be; without --worker only, whose queues know; default json",
+      help: "what a body must be; only where no worker is known, whose queues say it; default json",
     },
     id: {
       kind: "text",
@@ -72,8 +87,15 @@ ${BROKER_HELP}`,
         "Cannot use --codec with --worker: the worker's queue says how its bodies are read; leave it out",
       );
     }
-    const worker = await namedWorker(flags.worker, context);
-    const definition = defineQueue(name, worker, flags.codec === "text" ? "text" : "json");
+    const known = await knownWorker(flags, context);
+    if (known?.found !== undefined && flags.codec !== undefined) {
+      throw new UsageError(
+        `Cannot use --codec: the queue in ${known.found} says how its bodies are read; leave it out, or give --any-queue`,
+      );
+    }
+    const worker = known?.definition;
+    const codec = flags.codec === "text" ? "text" : "json";
+    const definition = defineQueue(name, worker, { codec, found: known?.found });
     const job: JobFlags = {
       ...(flags["delay-ms"] === undefined ? {} : { delayMs: flags["delay-ms"] }),
       priority: flags.priority as Priority,
@@ -114,6 +136,15 @@ interface Source {
   readonly json: boolean;
 }
 
+/** What became of the jobs. */
+interface Sums {
+  accepted: number;
+  duplicates: number;
+  rejected: number;
+  /** Those of the jobs accepted or there already, as far as they are known. */
+  readonly ids: string[];
+}
+
 async function fromArguments(
   source: Source,
   bodies: readonly string[],
@@ -139,17 +170,12 @@ async function fromArguments(
     fit.map((body) => ({ body, ...job, ...named })),
   );
   const duplicates = results.filter((result) => result.duplicate).length;
-  return summarise(
-    source,
-    results.length - duplicates,
-    duplicates,
-    rejected,
-    results.map((result) => result.id),
-  );
+  const ids = results.map((result) => result.id);
+  return summarise(source, { accepted: results.length - duplicates, duplicates, rejected, ids });
 }
 
 async function fromInput(source: Source): Promise<number> {
-  const sums = { accepted: 0, duplicates: 0, rejected: 0 };
+  const sums: Sums = { accepted: 0, duplicates: 0, rejected: 0, ids: [] };
   let whole = false;
   try {
     whole = await takeIn(source, sums);
@@ -157,15 +183,16 @@ async function fromInput(source: Source): Promise<number> {
     if (!(error instanceof InputError)) throw error;
     source.context.io.err(error.message);
   }
-  const code = summarise(source, sums.accepted, sums.duplicates, sums.rejected);
-  return whole ? code : 1;
+  const none = sums.accepted + sums.duplicates + sums.rejected === 0;
+  if (whole && none) {
+    source.context.io.err("Cannot enqueue: standard input is empty; give a BODY or a job a line");
+  }
+  const code = summarise(source, sums);
+  return whole && !none ? code : 1;
 }
 
 /** Enqueues the lines of standard input and counts what became of them; answers whether it came to their end. */
-async function takeIn(
-  source: Source,
-  sums: { accepted: number; duplicates: number; rejected: number },
-): Promise<boolean> {
+async function takeIn(source: Source, sums: Sums): Promise<boolean> {
   const { io } = source.context;
   for await (const step of ingestLines(io.stdin(), { ...source, queue: source.definition })) {
     for (const line of step.rejected) io.err(`line ${line.line}: ${printable(line.reason)}`);
@@ -173,6 +200,7 @@ async function takeIn(
     for (const line of step.accepted) {
       if (line.duplicate) sums.duplicates += 1;
       else sums.accepted += 1;
+      if (line.id !== undefined && sums.ids.length < MOST_IDS) sums.ids.push(line.id);
     }
     io.progress(
       `${sums.accepted.toLocaleString("en")} accepted, ${sums.rejected.toLocaleString("en")} rejected`,
@@ -192,19 +220,13 @@ async function takeIn(
   return true;
 }
 
-function summarise(
-  source: Source,
-  accepted: number,
-  duplicates: number,
-  rejected: number,
-  ids?: readonly string[],
-): number {
+function summarise(source: Source, { accepted, duplicates, rejected, ids }: Sums): number {
   const { io } = source.context;
-  if (source.json)
-    io.out(JSON.stringify({ accepted, duplicates, rejected, ...(ids === undefined ? {} : { ids }) }));
+  if (source.json) io.out(JSON.stringify({ accepted, duplicates, rejected, ids }));
   else {
     const twice = duplicates === 0 ? "" : `, ${duplicates} there already`;
-    io.out(`${source.definition.name}: ${accepted} accepted${twice}, ${rejected} rejected`);
+    const single = accepted === 1 && ids.length === 1 ? ` (id ${printable(ids[0]!)})` : "";
+    io.out(`${source.definition.name}: ${accepted} accepted${twice}, ${rejected} rejected${single}`);
   }
   return rejected > 0 ? 1 : 0;
 }

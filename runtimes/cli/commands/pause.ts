@@ -3,7 +3,14 @@
  *
  * @module
  */
-import { BROKER_FLAG, BROKER_HELP, defineCommand, JSON_FLAG, WORKER_FLAG } from "../command.ts";
+import {
+  ANY_QUEUE_FLAG,
+  BROKER_FLAG,
+  BROKER_HELP,
+  defineCommand,
+  JSON_FLAG,
+  WORKER_FLAG,
+} from "../command.ts";
 import { offered, withQueue } from "../queues.ts";
 
 export default defineCommand({
@@ -14,7 +21,7 @@ export default defineCommand({
 and holds from the first job on where the queue is not there yet.
 
 ${BROKER_HELP}`,
-  flags: { broker: BROKER_FLAG, worker: WORKER_FLAG, json: JSON_FLAG },
+  flags: { broker: BROKER_FLAG, worker: WORKER_FLAG, "any-queue": ANY_QUEUE_FLAG, json: JSON_FLAG },
   async run(context, args) {
     return await withQueue(context, args, { makes: true }, async (opened, broker) => {
       await offered(broker, opened, "pause", opened.pause)();

@@ -3,7 +3,14 @@
  *
  * @module
  */
-import { BROKER_FLAG, BROKER_HELP, defineCommand, JSON_FLAG, WORKER_FLAG } from "../command.ts";
+import {
+  ANY_QUEUE_FLAG,
+  BROKER_FLAG,
+  BROKER_HELP,
+  defineCommand,
+  JSON_FLAG,
+  WORKER_FLAG,
+} from "../command.ts";
 import { UsageError } from "../flags.ts";
 import { printable } from "../printable.ts";
 import { offered, withQueue } from "../queues.ts";
@@ -24,6 +31,7 @@ ${BROKER_HELP}`,
   flags: {
     broker: BROKER_FLAG,
     worker: WORKER_FLAG,
+    "any-queue": ANY_QUEUE_FLAG,
     limit: {
       kind: "count",
       unit: "jobs",

@@ -80,7 +80,10 @@ describe("a queue's life", () => {
     const broker = fresh();
     const flags = ["--broker", broker];
     const one = await run(["enqueue", "emails", '{"to":"ada@example.com","subject":"é 😀"}', ...flags]);
-    expect([one.code, one.out]).toEqual([0, "emails: 1 accepted, 0 rejected\n"]);
+    expect([one.code, one.out]).toEqual([
+      0,
+      expect.stringMatching(/^emails: 1 accepted, 0 rejected \(id \S+\)\n$/),
+    ]);
     const input = `${JSON.stringify({ to: "b@example.com", subject: "1" })}\nnonsense\n${JSON.stringify({ to: "c@example.com", subject: "2" })}\n`;
     const lines = await run(["enqueue", "emails", ...flags], { input });
     expect([lines.code, lines.out]).toEqual([1, "emails: 2 accepted, 1 rejected\n"]);
