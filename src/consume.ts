@@ -167,7 +167,11 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   /** Gives up the handlers that ignored it; each of their jobs has used up an attempt. */
   leaveRunning(): void {
+    // Their verdicts leave together: the end of a run's time has room for one round trip, not for two.
+    this.#waking = true;
     this.#slots.leaveAll();
+    this.#waking = false;
+    this.wake();
   }
 
   /** How many handlers may run at a time. */
