@@ -69,7 +69,7 @@ export function chooseBroker(flag: string | undefined, env: Env): BrokerSpec {
   if (/^rediss?:/i.test(text)) {
     refuse(
       "a Redis address",
-      "Eddy speaks to Redis over HTTP: start `bun run redis-http` in front of it and name its URL",
+      "Eddy speaks to Redis over HTTP: start `npm run redis-http` in Eddy's checkout in front of it and name its URL",
     );
   }
   if (/^wss?:/i.test(text)) return { kind: "nats", url: overWebSocket(text, refuse), login: natsLogin(env) };

@@ -14,7 +14,8 @@ type Words = Pick<Shell, "start" | "hint">;
 
 /** How people start a command. */
 export function invocation(command: string, { start }: Words): string {
-  return SCRIPTS.has(command) ? `${start} ${command}` : `${start} eddy ${command}`;
+  const before = SCRIPTS.has(command) ? (start.scripts ?? start.any) : start.any;
+  return `${before} ${command}`;
 }
 
 const WIDTH = 100;
@@ -25,7 +26,7 @@ export function commandHelp(command: Command, words: Words): string {
     `--${name}${valueName(flag)}`,
     flagHelp(flag),
   ]);
-  flags.push(["--help, -h", "print this"]);
+  flags.push(["--help", "print this"]);
   const usage = `Usage: ${invocation(command.name, words)} ${command.args === "" ? "" : `${command.args} `}[flags]`;
   return `${command.summary}\n\n${usage}\n\n${reflowed(command.about.trim())}\n\nFlags:\n${columns(flags)}`;
 }
@@ -36,15 +37,18 @@ export function overview(commands: readonly Command[], { start, hint }: Words): 
     `${command.name} ${command.args}`.trim(),
     command.summary,
   ]);
-  const scripts = [...SCRIPTS].join(", ");
+  const also =
+    start.scripts === undefined
+      ? ""
+      : `, or for ${[...SCRIPTS].join(", ")} just: ${start.scripts} COMMAND [flags]`;
   return `Eddy, a queue worker for the edge.
 
-Usage: ${start} eddy COMMAND [flags], or for ${scripts} just: ${start} COMMAND [flags]
+Usage: ${start.any} COMMAND [flags]${also}
 
 Commands:
 ${columns(lines)}
 
-Each command has --help (-h); --version prints Eddy's.${hint === undefined ? "" : ` ${hint}`}`;
+Each command has --help.${hint === undefined ? "" : ` ${hint}`}`;
 }
 
 function valueName(flag: Flag): string {

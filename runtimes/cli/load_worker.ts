@@ -7,6 +7,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { WorkerDefinition } from "../../src/worker.ts";
+import { inCheckout } from "./checkout.ts";
 import type { Context } from "./command.ts";
 import { UsageError } from "./flags.ts";
 import { printable } from "./printable.ts";
@@ -14,7 +15,7 @@ import { printable } from "./printable.ts";
 /** Where a worker is looked for when no file is named, in the current folder. */
 export const WORKER_FILES = ["worker.ts", "worker.js", "worker.mjs"] as const;
 
-/** The example that comes with Eddy, for a folder without a worker. */
+/** The example that comes with Eddy, for its checkout alone: anywhere else it would ack real jobs of a queue that has its name. */
 const EXAMPLE = fileURLToPath(new URL("../../examples/worker.ts", import.meta.url));
 
 /** What names a broker or is a URL of any kind. */
@@ -43,10 +44,10 @@ export class StoppedError extends Error {
 }
 
 /**
- * Loads a worker: the file named, else `./worker.ts` (`.js`, `.mjs`), else the example that comes with Eddy. Its default export is a worker's definition, or
- * a function from the environment to one. Where that takes long, standard error is told what is awaited.
+ * Loads a worker: the file named, else `./worker.ts` (`.js`, `.mjs`), else, in Eddy's own checkout, its example. Its default export is a worker's
+ * definition, or a function from the environment to one. Where that takes long, standard error is told what is awaited.
  *
- * @throws {UsageError} when the file is not there.
+ * @throws {UsageError} when the file is not there, or none is named and there is none.
  * @throws {TypeError} when it cannot be loaded or exports no worker.
  * @throws {StoppedError} when it took long and a signal came.
  */
@@ -55,6 +56,9 @@ export async function loadWorker(
   context: Pick<Context, "env" | "platform" | "io">,
 ): Promise<LoadedWorker> {
   const found = named ?? WORKER_FILES.find((file) => existsSync(file));
+  if (found === undefined && !inCheckout()) {
+    throw new UsageError("Cannot find the worker: there is no ./worker.ts; name its file");
+  }
   const file = found === undefined ? EXAMPLE : resolve(found);
   const shown = found ?? "examples/worker.ts";
   // A URL may hold credentials, so nothing of it is printed.

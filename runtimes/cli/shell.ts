@@ -8,10 +8,18 @@ import type { SqlSource } from "../../adapters/sqlite/mod.ts";
 import type { Platform } from "../../src/platform.ts";
 import type { Address, FetchHandler, HttpServer } from "./address.ts";
 
+/** What people type to start a command. */
+export interface Start {
+  /** What stands before any command's name: `"npx eddy"`. */
+  readonly any: string;
+  /** What stands before the name of a command that has a script of its own, where there are scripts: `"bun run"`. */
+  readonly scripts?: string;
+}
+
 export interface Shell {
   readonly platform: Platform;
-  /** What people type before a command's name: `"bun run"`. */
-  readonly start: string;
+  /** How commands are started in the current folder. */
+  readonly start: Start;
   /** A sentence at the end of the list of commands, about starting them in yet another way. */
   readonly hint?: string;
   /** Standard input, read as fast as it is asked for. */

@@ -3,6 +3,8 @@
  *
  * @module
  */
+import { fileURLToPath } from "node:url";
+import { inCheckout } from "../cli/checkout.ts";
 import type { Shell } from "../cli/shell.ts";
 import { serveHttp } from "./http_server.ts";
 import { denoPlatform } from "./platform.ts";
@@ -11,7 +13,10 @@ import { denoPlatform } from "./platform.ts";
 export function denoShell(): Shell {
   return {
     platform: denoPlatform(),
-    start: "deno task",
+    // Nothing but the checkout has its tasks.
+    start: inCheckout()
+      ? { any: "deno task eddy", scripts: "deno task" }
+      : { any: `deno run ${fileURLToPath(new URL("./main.ts", import.meta.url))}` },
     stdin: () => Deno.stdin.readable,
     sqlite: openSqlite,
     serve: serveHttp,

@@ -163,7 +163,7 @@ test("a Redis without an append-only file is told on stderr, and served", async 
   const own = await startRedisOverHttp({}, { token: TOKEN });
   const env = { EDDY_BROKER: own.gateway.url, EDDY_BROKER_TOKEN: TOKEN };
   const ended = await eddy(["enqueue", "tasks", '{"n":1}'], { env });
-  const opened = await eddy(["stats"], { env });
+  const opened = await eddy(["stats", "tasks"], { env });
   await own.stop();
   expect([ended.code, opened.code]).toEqual([0, 0]);
   expect(opened.err).toMatch(/^Redis at http\S+ keeps no append-only file, .+\n$/);

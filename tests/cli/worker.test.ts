@@ -335,14 +335,8 @@ describe("HTTP beside the worker", () => {
   });
 });
 
-test("without a file the worker of the folder runs, else the example", async () => {
+test("without a file the worker of the folder runs", async () => {
   await using folder = await scratch();
-  await using example = startEddy(["worker", "--broker", "memory:"], { cwd: folder.path });
-  await example.outputs(/Starting the example, .+ worker=examples\/worker\.ts broker=memory: queues=emails/);
-  await example.outputs(/Ready/);
-  example.signal("SIGTERM");
-  expect((await example.exited()).code).toBe(0);
-
   await Bun.write(folder.file("worker.ts"), `export { default } from "${HELD}";`);
   await using own = startEddy(["worker", "--broker", "memory:"], { cwd: folder.path });
   await own.outputs(/Starting worker=worker\.ts broker=memory: queues=tasks/);

@@ -6,6 +6,8 @@ import { createApp } from "../../src/http/mod.ts";
 import { eddy } from "../cli/process.ts";
 import { definitionOf, memoryBroker, openApp, platform } from "./fixture.ts";
 
+const EXAMPLE = new URL("../../examples/worker.ts", import.meta.url).pathname;
+
 const UNUSABLE = [
   "two hush",
   " hush",
@@ -51,7 +53,7 @@ describe("a token with a space or a character outside printable ASCII", () => {
 
   test("ends the command with 1 and a sentence, before anything is started", async () => {
     for (const token of ["two hush", "hüsh"]) {
-      const ended = await eddy(["worker", "--http", "0", "--broker", "memory:"], {
+      const ended = await eddy(["worker", EXAMPLE, "--http", "0", "--broker", "memory:"], {
         env: { EDDY_HTTP_TOKEN: token },
       });
       expect([ended.code, ended.out]).toEqual([1, ""]);

@@ -13,7 +13,7 @@ export default defineCommand({
   name: "stats",
   args: "[QUEUE…]",
   summary: "Show the sizes of queues",
-  about: `Shows the queues named, else those of the worker (--worker, else ./worker.ts, else the example).
+  about: `Shows the queues named, else those of the worker (--worker, else ./worker.ts, else, in Eddy's own checkout, the example).
 A queue that nobody has used yet shows 0 everywhere.
 Exit code: 0, or 1 when the broker failed.
 

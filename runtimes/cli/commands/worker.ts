@@ -28,7 +28,7 @@ export default defineCommand({
   args: "[FILE]",
   summary: "Run a worker until it is told to stop",
   about: `Runs the worker of FILE: a module whose default export is defineWorker({ … }), or a function from the environment to one.
-Without FILE it is ./worker.ts (.js, .mjs), and where there is none the example that comes with Eddy.
+Without FILE it is ./worker.ts (.js, .mjs), and where Eddy's own checkout has none its example.
 Log lines go to standard output.
 
 SIGTERM or SIGINT stops it: nothing starts any more, running jobs finish within the worker's graceMs (10,000 by default), the others are
