@@ -26,7 +26,7 @@ export function commandHelp(command: Command, words: Words): string {
     `--${name}${valueName(flag)}`,
     flagHelp(flag),
   ]);
-  flags.push(["--help", "print this"]);
+  flags.push(["--help, -h", "print this"]);
   const usage = `Usage: ${invocation(command.name, words)} ${command.args === "" ? "" : `${command.args} `}[flags]`;
   return `${command.summary}\n\n${usage}\n\n${reflowed(command.about.trim())}\n\nFlags:\n${columns(flags)}`;
 }
@@ -48,7 +48,7 @@ Usage: ${start.any} COMMAND [flags]${also}
 Commands:
 ${columns(lines)}
 
-Each command has --help.${hint === undefined ? "" : ` ${hint}`}`;
+Each command has --help (-h); --version prints Eddy's.${hint === undefined ? "" : ` ${hint}`}`;
 }
 
 function valueName(flag: Flag): string {

@@ -51,6 +51,18 @@ describe("help", () => {
     for (const line of out.split("\n")) expect(line.length).toBeLessThanOrEqual(110);
   });
 
+  test("-h asks for it too, unless it stands behind --", async () => {
+    expect(await eddy(["-h"])).toEqual(await eddy(["--help"]));
+    expect(await eddy(["enqueue", "q", "-h"])).toEqual(await eddy(["enqueue", "--help"]));
+    await using folder = await scratch();
+    const sent = await eddy(["enqueue", "q", "--codec", "text", "--", "-h"], { cwd: folder.path });
+    expect([sent.code, sent.out]).toEqual([0, expect.stringContaining("1 accepted")]);
+  });
+
+  test("--version prints the package's", async () => {
+    expect(await eddy(["--version"])).toEqual({ code: 0, out: `${manifest.version}\n`, err: "" });
+  });
+
   test("is where package.json's scripts lead", async () => {
     const scripts = manifest.scripts as Record<string, string>;
     for (const command of ["worker", "enqueue", "drain", "stats", "demo"]) {
@@ -75,6 +87,10 @@ describe("wrong calls end with 2, a sentence and where to look", () => {
   const wrong: [string[], string][] = [
     [["enqueue", "emails", "{}", "--hush"], "--hush is unknown"],
     [["enqueue", "emails", "{}", "-x"], "-x is unknown"],
+    [
+      ["enqueue", "emails", "-573"],
+      "a negative number reads as a flag; write -- before it, behind the flags",
+    ],
     [["stats", "--constructor"], "--constructor is unknown"],
     [["drain", "--max-ms", "0"], "--max-ms does not fit; give a whole number from 1 on"],
     [["drain", "--max-ms", "-5"], "--max-ms does not fit"],
@@ -113,6 +129,15 @@ describe("wrong calls end with 2, a sentence and where to look", () => {
     expect([code, out]).toEqual([2, ""]);
     expect(err).toContain(text);
     expect(err).toMatch(/^Cannot .+\nSee `npx eddy .+ --help`\.\n$/);
+    expect(err).not.toContain("-5");
+  });
+
+  test("a negative number behind -- is a body", async () => {
+    await using folder = await scratch();
+    const { code, out } = await eddy(["enqueue", "q", "--id", "x", "--", "-573"], { cwd: folder.path });
+    expect([code, out]).toEqual([0, "q: 1 accepted, 0 rejected (id x)\n"]);
+    const peek = await eddy(["peek", "q", "--bodies", "--json"], { cwd: folder.path });
+    expect(JSON.parse(peek.out).body).toBe("-573");
   });
 
   test("a file that is not there, for all commands but those that make it", async () => {
