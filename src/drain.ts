@@ -11,6 +11,7 @@ import { Crew } from "./crew.ts";
 import type { DrainReport } from "./drain_report.ts";
 import { type EddyEvent, type EventListener, Events } from "./events.ts";
 import type { LogSink } from "./job.ts";
+import { assertKnownFields } from "./known_fields.ts";
 import type { Platform } from "./platform.ts";
 import type { WorkerDefinition, WorkerQueue } from "./worker.ts";
 
@@ -42,6 +43,22 @@ export interface DrainDeps {
   readonly budget?: BudgetOptions | undefined;
 }
 
+const DEPS_FIELDS: ReadonlySet<string> = new Set<keyof DrainDeps>([
+  "broker",
+  "platform",
+  "log",
+  "on",
+  "queues",
+  "signal",
+  "budget",
+]);
+const BUDGET_FIELDS: ReadonlySet<string> = new Set<keyof BudgetOptions>([
+  "maxMs",
+  "maxRequests",
+  "maxJobs",
+  "cpuMsPerJob",
+]);
+
 /** A drain gives up on a broker after so many failures in a row. */
 const MOST_FAILURES = 6;
 
@@ -53,10 +70,12 @@ const MOST_FAILURES = 6;
  * const report = await drain(worker, { broker, platform, budget: { maxMs: 20_000 } });
  * ```
  *
+ * @throws {TypeError} when an option or a budget's field is unknown.
  * @throws {RangeError} when a budget's field is no whole number from 1 on, no job could ever be done within it, or a queue is unknown.
  * @throws {BrokerRefusedError | BrokerError} when the broker cannot be used, or fails again and again.
  */
 export async function drain(definition: WorkerDefinition, deps: DrainDeps): Promise<DrainReport> {
+  assertKnownFields("drain", "", deps, DEPS_FIELDS);
   const { broker, platform, signal } = deps;
   const queues = chosenQueues(definition, deps.queues);
   const limits = resolveBudget(deps.budget ?? {}, platform);
@@ -134,6 +153,7 @@ function chosenQueues(
 }
 
 function resolveBudget(options: BudgetOptions, platform: Platform): BudgetLimits {
+  assertKnownFields("drain", "budget", options, BUDGET_FIELDS);
   const field = (name: "maxMs" | "maxRequests" | "maxJobs", otherwise: number): number => {
     const value = options[name];
     if (value === undefined) return otherwise;

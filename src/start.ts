@@ -8,6 +8,7 @@ import { Crew } from "./crew.ts";
 import type { BrokerRefusedError } from "./errors.ts";
 import { type EventListener, Events } from "./events.ts";
 import type { LogSink } from "./job.ts";
+import { assertKnownFields } from "./known_fields.ts";
 import type { Platform } from "./platform.ts";
 import { withResolvers } from "./promises.ts";
 import type { QueueStats } from "./stats.ts";
@@ -36,14 +37,18 @@ export interface RunningWorker {
   on(listener: EventListener): () => void;
 }
 
+const DEPS_FIELDS: ReadonlySet<string> = new Set<keyof WorkerDeps>(["broker", "platform", "log", "on"]);
+
 /**
  * Starts a worker.
  *
+ * @throws {TypeError} when an option is unknown.
  * @throws {RangeError} when the definition asks for what the broker cannot do; the message names the field and the mend.
  * @throws {BrokerRefusedError} when the broker could lose jobs or does not let us in.
  * @throws {BrokerError} when the broker cannot be reached.
  */
 export async function startWorker(definition: WorkerDefinition, deps: WorkerDeps): Promise<RunningWorker> {
+  assertKnownFields("start a worker", "", deps, DEPS_FIELDS);
   const { broker, platform } = deps;
   const events = new Events();
   if (deps.on !== undefined) events.on(deps.on);
