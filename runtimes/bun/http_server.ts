@@ -33,7 +33,7 @@ export function serveHttp(address: Address, fetch: FetchHandler, idleSeconds = I
       hostname: address.host,
       port: address.port,
       development: false,
-      // Outside of its development mode Bun would share the port with whoever else asks for it, and requests would go to either.
+      // Told that it is not in development, Bun shares the port with whoever else does, and requests would go to either.
       reusePort: false,
       idleTimeout: idleSeconds,
       async fetch(request, listening) {
