@@ -40,6 +40,7 @@ export function table(reports: readonly ChaosReport[]): string {
     ["lost", (one) => one.lost.length],
     ["repeats", (one) => one.repeats],
     ["after a confirmed ack", (one) => one.afterAck.length],
+    ["finished, yet kept", (one) => one.keptFinished],
     ["longest gap s", (one) => seconds(one.longestGapMs)],
     ["after faults s", (one) => seconds(one.gapAfterMs)],
     ["drained in s", (one) => seconds(one.drainedMs)],

@@ -34,6 +34,11 @@ export interface ChaosReport extends Findings {
   readonly faults: number;
   /** From the faults' end until nothing was left, in milliseconds; `undefined` when something was. */
   readonly drainedMs: number | undefined;
+  /**
+   * Jobs that the engine still shows as held though each was finished, and handed none of out for several leases: a nats-server that was killed may forget that it had
+   * removed what was acked, and remember the ack.
+   */
+  readonly keptFinished: number;
   /** Processes that ended as nobody had asked them to. */
   readonly crashes: readonly string[];
 }
@@ -44,6 +49,8 @@ const PRODUCERS = 2;
 const DRAIN_MS = 60_000;
 const DRAIN_SHARE = 0.5;
 const MOST_DEAD = 10_000;
+/** For how many leases nothing may come again of what an engine keeps as held though it is finished. */
+const STILL_LEASES = 4;
 
 type Deed = "kill" | "freeze" | "restart" | "cut" | "hold";
 const DEEDS: readonly (readonly [number, Deed])[] = [
@@ -98,7 +105,10 @@ async function play(
     `faults over: ${counts.kills} kills, ${counts.freezes} freezes, ${counts.restarts} restarts, ${faults} faults`,
   );
   await Promise.all(members.slice(WORKERS).map((one) => one.stop(30_000)));
-  const isDrained = await untilEmpty(queues, DRAIN_MS + seconds * 1_000 * DRAIN_SHARE);
+  const left = await untilEmpty(queues, DRAIN_MS + seconds * 1_000 * DRAIN_SHARE, engine.keepsAcks, () =>
+    allEnded(directory),
+  );
+  const isDrained = left !== undefined;
   const drainedAtMs = Date.now();
   if (!isDrained) for (const one of queues) for (const line of await leftOf(one)) say(line);
   await Promise.all(members.slice(0, WORKERS).map((one) => one.stop(15_000)));
@@ -109,6 +119,7 @@ async function play(
     keepsAcks: engine.keepsAcks,
     ...counts,
     faults,
+    keptFinished: left ?? 0,
     drainedMs: isDrained ? drainedAtMs - calmAtMs : undefined,
     crashes: members.flatMap((one) => one.crashes),
     ...judge({
@@ -182,15 +193,38 @@ async function opened(broker: Broker, definition: QueueDefinition<{ pad: string 
   return asked;
 }
 
-/** Whether the queues have no job left but dead letters, at the latest after so long. */
-async function untilEmpty(queues: readonly BrokerQueue[], withinMs: number): Promise<boolean> {
+/**
+ * Waits until the queues have no job left but dead letters, at the latest for so long. Answers how many are still shown as held though all are finished, which only an engine
+ * that forgets may do; `undefined` when there is work left.
+ */
+async function untilEmpty(
+  queues: readonly BrokerQueue[],
+  withinMs: number,
+  keepsAcks: boolean,
+  allDone: () => boolean,
+): Promise<number | undefined> {
   const deadline = performance.now() + withinMs;
+  let stillSince = performance.now();
   while (performance.now() < deadline) {
     const sizes = await Promise.all(queues.map((one) => one.sizes?.())).catch(() => [undefined]);
-    if (sizes.every((one) => one !== undefined && one.ready + one.delayed + one.held === 0)) return true;
+    let [open, held] = [0, 0];
+    for (const one of sizes) {
+      open += one === undefined ? 1 : one.ready + one.delayed;
+      held += one?.held ?? 0;
+    }
+    if (open + held === 0) return 0;
+    if (keepsAcks || open > 0 || !allDone()) stillSince = performance.now();
+    else if (performance.now() - stillSince > STILL_LEASES * LEASE_MS) return held;
     await Bun.sleep(50);
   }
-  return false;
+  return undefined;
+}
+
+/** Whether every job whose enqueue was answered has ended by its handler's own account. */
+function allEnded(directory: string): boolean {
+  const notes = readNotes(directory);
+  const ended = new Set(notes.filter(({ word }) => word === "end").map(({ id }) => id));
+  return notes.every(({ word, id }) => word !== "accepted" || ended.has(id));
 }
 
 /** What a queue has left, for whoever looks for the cause. */
