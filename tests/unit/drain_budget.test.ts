@@ -154,6 +154,14 @@ describe("a drain's budget of time", () => {
     expect(world.told("finished")).toMatchObject([{ error: expect.stringContaining("ignored its signal") }]);
   });
 
+  test("many that ignore it are settled together: over a slow link, too, within the reserve", async () => {
+    const world = new World({ roundTripMs: 80 });
+    await world.add(8);
+    const definition = define(() => new Promise(() => {}), { concurrency: 4, prefetch: 1 });
+    const report = await drained(world, definition, { budget: { maxMs: 1_000 } });
+    expect(report).toMatchObject({ retried: 4, abandoned: 4, lost: 0 });
+  });
+
   test("one that never ends reaches the dead letters after its attempts, run by run", async () => {
     const world = new World();
     await world.add(1);
