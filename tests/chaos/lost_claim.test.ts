@@ -34,6 +34,8 @@ for (const fault of FAULTS) {
       { broker, platform },
     );
     try {
+      // Until one was answered the engine may not know the claim's script, and a claim that is answered by that, unheard, takes no effect.
+      await until("a first claim is answered", async () => worker.stats()[0]?.roundTripMs !== undefined);
       // Whatever is asked from here on takes effect, and is not answered.
       proxy.script = () => fault;
       const producer = new Producer({ broker: direct, platform });
