@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { bunPlatform } from "../../../runtimes/bun/mod.ts";
 import type { ConsumerStatus } from "../../../runtimes/workers/consumer_object.ts";
 import { Producer, queue } from "../../../src/mod.ts";
+import { startCallsSink } from "../../support/calls_sink.ts";
 import { type RedisOverHttp, startRedisOverHttp } from "../../support/gateway.ts";
 import { Workerd } from "../../support/workerd.ts";
 
@@ -16,15 +17,7 @@ let called: string[] = [];
 
 beforeAll(async () => {
   redis = await startRedisOverHttp({ persist: true });
-  sink = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch(request) {
-      const { pathname, search } = new URL(request.url);
-      called.push(pathname.slice(1) + search);
-      return new Response("ok");
-    },
-  });
+  sink = startCallsSink((call) => called.push(call));
   workerd = await Workerd.start({
     entry: resolve(import.meta.dir, "redis_worker.ts"),
     bindings: {

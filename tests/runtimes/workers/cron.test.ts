@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { bunPlatform } from "../../../runtimes/bun/mod.ts";
 import { type DrainReport, type EddyEvent, Producer, queue } from "../../../src/mod.ts";
+import { startCallsSink } from "../../support/calls_sink.ts";
 import { type RedisOverHttp, startRedisOverHttp } from "../../support/gateway.ts";
 import { Workerd } from "../../support/workerd.ts";
 import type { InvocationRecord } from "../../support/workerd_rules.ts";
@@ -20,15 +21,9 @@ let firstCallAt: number | undefined;
 
 beforeAll(async () => {
   redis = await startRedisOverHttp();
-  sink = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch(request) {
-      firstCallAt ??= performance.now();
-      const { pathname, search } = new URL(request.url);
-      called.push(pathname.slice(1) + search);
-      return new Response("ok");
-    },
+  sink = startCallsSink((call) => {
+    firstCallAt ??= performance.now();
+    called.push(call);
   });
   workerd = await start();
 }, 60_000);

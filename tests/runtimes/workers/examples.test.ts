@@ -45,6 +45,22 @@ async function untilEmpty(workerd: Workerd): Promise<void> {
   }
 }
 
+/** What an example with a cron and a consumer does, whatever its broker. */
+function worksOffMails(running: () => Workerd): void {
+  test("takes jobs in by HTTP, and its cron works them off", async () => {
+    await enqueueMails(running(), 30);
+    expect(await sizes(running())).toMatchObject({ ready: 30 });
+    expect(await running().scheduled()).toBe("ok");
+    await untilEmpty(running());
+    for (const record of await running().records()) expect(record).toMatchObject({ refused: 0, error: null });
+  }, 30_000);
+
+  test("the cron has started the consumer, which needs no further cron", async () => {
+    await enqueueMails(running(), 10);
+    await untilEmpty(running());
+  }, 30_000);
+}
+
 describe("a Worker with a cron and Redis", () => {
   let redis: RedisOverHttp;
   let workerd: Workerd;
@@ -67,18 +83,7 @@ describe("a Worker with a cron and Redis", () => {
     await redis?.stop();
   });
 
-  test("takes jobs in by HTTP, and its cron works them off", async () => {
-    await enqueueMails(workerd, 30);
-    expect(await sizes(workerd)).toMatchObject({ ready: 30 });
-    expect(await workerd.scheduled()).toBe("ok");
-    await untilEmpty(workerd);
-    for (const record of await workerd.records()) expect(record).toMatchObject({ refused: 0, error: null });
-  }, 30_000);
-
-  test("the cron has started the consumer, which needs no further cron", async () => {
-    await enqueueMails(workerd, 10);
-    await untilEmpty(workerd);
-  }, 30_000);
+  worksOffMails(() => workerd);
 
   test("refuses a body that does not fit, and a caller without the token", async () => {
     const wrong = await workerd.fetch("/v1/queues/emails/jobs", {
@@ -112,18 +117,7 @@ describe("a Worker with a cron and NATS", () => {
     await nats?.stop();
   });
 
-  test("takes jobs in by HTTP, and its cron works them off", async () => {
-    await enqueueMails(workerd, 30);
-    expect(await sizes(workerd)).toMatchObject({ ready: 30 });
-    expect(await workerd.scheduled()).toBe("ok");
-    await untilEmpty(workerd);
-    for (const record of await workerd.records()) expect(record).toMatchObject({ refused: 0, error: null });
-  }, 30_000);
-
-  test("the cron has started the consumer, which needs no further cron", async () => {
-    await enqueueMails(workerd, 10);
-    await untilEmpty(workerd);
-  }, 30_000);
+  worksOffMails(() => workerd);
 });
 
 describe("a Worker with nothing but an object", () => {

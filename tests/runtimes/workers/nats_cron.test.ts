@@ -5,6 +5,7 @@ import { NatsBroker } from "../../../adapters/nats/mod.ts";
 import { bunPlatform } from "../../../runtimes/bun/mod.ts";
 import type { ConsumerStatus } from "../../../runtimes/workers/consumer_object.ts";
 import { type DrainReport, Producer, queue } from "../../../src/mod.ts";
+import { startCallsSink } from "../../support/calls_sink.ts";
 import { type NatsServer, startNats } from "../../support/nats_server.ts";
 import { Workerd } from "../../support/workerd.ts";
 
@@ -18,15 +19,7 @@ let called: string[] = [];
 
 beforeAll(async () => {
   nats = await startNats();
-  sink = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch(request) {
-      const { pathname, search } = new URL(request.url);
-      called.push(pathname.slice(1) + search);
-      return new Response("ok");
-    },
-  });
+  sink = startCallsSink((call) => called.push(call));
   workerd = await Workerd.start({
     entry: resolve(import.meta.dir, "redis_worker.ts"),
     bindings: { NATS_URL: nats.url, SINK_URL: sink.url.origin, EDDY_TOKEN: "test-token" },
