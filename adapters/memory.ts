@@ -12,6 +12,7 @@
  */
 
 import type { Broker, BrokerQueue, Capability, QueueSettings } from "../src/broker.ts";
+import { assertKnownFields } from "../src/known_fields.ts";
 import { checkFunction, checkOptions } from "./checks.ts";
 import { type Connection, MemoryQueue } from "./memory/queue.ts";
 import { type Instant, QueueStore } from "./memory/store.ts";
@@ -47,6 +48,8 @@ interface Engine {
   readonly queues: Map<string, QueueStore>;
 }
 
+const OPTION_FIELDS: ReadonlySet<string> = new Set<keyof MemoryBrokerOptions>(["now", "wallNow"]);
+
 /** One connection to an engine in this process's memory. */
 export class MemoryBroker implements Broker {
   readonly name = "memory";
@@ -58,9 +61,10 @@ export class MemoryBroker implements Broker {
   readonly #watches = new Set<() => void>();
   readonly #connection: Connection;
 
-  /** @throws {TypeError} when a clock is no function. */
+  /** @throws {TypeError} when an option is unknown, or a clock is no function. */
   constructor(options: MemoryBrokerOptions) {
     checkOptions("the memory broker", options, "{ now: () => performance.now() }");
+    assertKnownFields("use the memory broker", "", options, OPTION_FIELDS);
     const { now, wallNow = now } = options;
     checkFunction("the memory broker", "now", now, "() => performance.now()");
     checkFunction("the memory broker", "wallNow", wallNow, "() => Date.now()");

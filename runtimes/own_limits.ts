@@ -3,13 +3,15 @@
  *
  * @module
  */
+import { assertKnownFields } from "../src/known_fields.ts";
 import type { PlatformLimits } from "../src/platform.ts";
 
 /**
  * Replaces some limits.
  *
  * @param whose what they are limits of, for the message.
- * @throws {RangeError} when one of its own is unknown, or no whole number from 1 on.
+ * @throws {TypeError} when one of its own is unknown.
+ * @throws {RangeError} when one is no whole number from 1 on.
  */
 export function withOwnLimits(
   whose: string,
@@ -17,9 +19,8 @@ export function withOwnLimits(
   own: Partial<PlatformLimits>,
 ): PlatformLimits {
   const limits = { ...usual };
+  assertKnownFields(`set the limits of ${whose}`, "", own, new Set(Object.keys(limits)));
   for (const [field, value] of Object.entries(own)) {
-    if (!Object.hasOwn(limits, field))
-      refuse(whose, field, "no limit", `use some of ${Object.keys(limits).join(", ")}`);
     if (value === undefined) continue;
     if (!Number.isSafeInteger(value) || value < 1)
       refuse(whose, field, String(value), "give a whole number from 1 on");

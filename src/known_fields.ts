@@ -9,7 +9,7 @@
  *
  * @param what what cannot be done otherwise: "drain", "start a worker".
  * @param group the name of the group among the options; "" for the options themselves.
- * @throws {TypeError} "Cannot WHAT: FIELD is no option; use some of …".
+ * @throws {TypeError} "Cannot WHAT: FIELD is no option; use some of …", or "Cannot WHAT: GROUP is …; give an object of …".
  */
 export function assertKnownFields(
   what: string,
@@ -17,10 +17,9 @@ export function assertKnownFields(
   value: unknown,
   known: ReadonlySet<string>,
 ): void {
-  if (typeof value !== "object" || value === null) {
-    const kind = value === null || value === undefined ? `${value}` : `a ${typeof value}`;
+  if (!isRecord(value)) {
     throw new TypeError(
-      `Cannot ${what}: ${group === "" ? "the second argument" : group} is ${kind}; give an object of ${[...known].join(", ")}`,
+      `Cannot ${what}: ${group === "" ? "options" : group} is ${kindOf(value)}; give an object of ${[...known].join(", ")}`,
     );
   }
   for (const name of Object.keys(value)) {
@@ -29,4 +28,18 @@ export function assertKnownFields(
     const field = `${group === "" ? "" : `${group}.`}${name.slice(0, 100)}`;
     throw new TypeError(`Cannot ${what}: ${field} is no option; use some of ${[...known].join(", ")}`);
   }
+}
+
+/** Whether a value is an object of named fields. A list, a `Map` or `Headers` has its entries elsewhere: read as fields, they would be lost or renamed. */
+export function isRecord(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !(Symbol.iterator in value);
+}
+
+/** What a value of the wrong kind is, for an error's text, which never repeats the value: `null`, `an array`, `a number`. */
+export function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return `${value}`;
+  if (Array.isArray(value)) return "an array";
+  if (typeof value !== "object") return `a ${typeof value}`;
+  const name = Symbol.iterator in value ? value.constructor?.name : undefined;
+  return name !== undefined && /^[A-Za-z]{1,40}$/.test(name) ? `a ${name}` : "an object";
 }

@@ -5,6 +5,7 @@
  */
 import type { BrokerLimits, QueueSettings } from "./broker.ts";
 import type { LogSink } from "./job.ts";
+import { assertKnownFields } from "./known_fields.ts";
 import { FIRST_RENEWAL_SHARE, leaseMarginMs } from "./lease.ts";
 import type { QueueHandler } from "./queue.ts";
 
@@ -100,20 +101,6 @@ function flag(queue: string, field: string, value: boolean): boolean {
   return value;
 }
 
-/** Checks that a group of options is one, and that every field in it is known. */
-function group<T extends object>(queue: string, field: string, value: T, known: ReadonlySet<string>): T {
-  if (typeof value !== "object" || value === null) {
-    refuse(queue, field, value === null ? "null" : `a ${typeof value}`, "give an object");
-  }
-  for (const name of Object.keys(value)) {
-    if (!known.has(name)) {
-      const path = field === "options" ? name : `${field}.${name}`;
-      refuse(queue, path, "no option", `use some of ${[...known].join(", ")}`);
-    }
-  }
-  return value;
-}
-
 const BACKOFF_FIELDS: ReadonlySet<string> = new Set<keyof BackoffOptions>(["baseMs", "maxMs"]);
 const POLL_FIELDS: ReadonlySet<string> = new Set<keyof NonNullable<HandlerOptions["pollMs"]>>(["min", "max"]);
 const HANDLER_FIELDS: ReadonlySet<string> = new Set<keyof HandlerOptions>([
@@ -137,11 +124,13 @@ export const LONGEST_TIMER_MS = 2_147_483_647;
 /**
  * Fills in the defaults of one queue's options and checks every value by itself and against the others.
  *
+ * @throws {TypeError} "Cannot consume queue …: FIELD is no option; …" for one that is unknown.
  * @throws {RangeError} "Cannot consume queue …: FIELD is …; …" for the first that cannot work.
  */
 export function resolveOptions(handler: QueueHandler): ResolvedOptions {
   const queue = handler.queue.name;
-  const options = group(queue, "options", handler.options, HANDLER_FIELDS);
+  const { options } = handler;
+  assertKnownFields(`consume queue ${queue}`, "", options, HANDLER_FIELDS);
   const maxAttempts = whole(queue, "maxAttempts", options.maxAttempts ?? 5, 1, 1_000_000);
   const concurrency = whole(queue, "concurrency", options.concurrency ?? 1, 1, 100_000);
   const renew = flag(queue, "renew", options.renew ?? true);
@@ -186,7 +175,8 @@ export function resolveOptions(handler: QueueHandler): ResolvedOptions {
     options.timeoutMs === undefined
       ? undefined
       : whole(queue, "timeoutMs", options.timeoutMs, 1, LONGEST_TIMER_MS);
-  const pollMs = group(queue, "pollMs", options.pollMs ?? {}, POLL_FIELDS);
+  const pollMs = options.pollMs ?? {};
+  assertKnownFields(`consume queue ${queue}`, "pollMs", pollMs, POLL_FIELDS);
   const pollMinMs = whole(queue, "pollMs.min", pollMs.min ?? 50, 1, LONGEST_TIMER_MS);
   const pollMaxMs = whole(queue, "pollMs.max", pollMs.max ?? Math.max(5_000, pollMinMs), 1, LONGEST_TIMER_MS);
   if (pollMaxMs < pollMinMs)
@@ -219,7 +209,7 @@ function checkBackoff(
   backoff: BackoffOptions | ((attempt: number) => number),
 ): BackoffOptions | ((attempt: number) => number) {
   if (typeof backoff === "function") return backoff;
-  group(queue, "backoff", backoff, BACKOFF_FIELDS);
+  assertKnownFields(`consume queue ${queue}`, "backoff", backoff, BACKOFF_FIELDS);
   const baseMs = whole(queue, "backoff.baseMs", backoff.baseMs ?? 1_000, 0, LONGEST_TIMER_MS);
   const maxMs = whole(
     queue,

@@ -17,6 +17,7 @@ import {
 } from "./broker.ts";
 import { byteLength, decodeBody, encodeBody } from "./codec.ts";
 import { BrokerRefusedError, EnqueueError } from "./errors.ts";
+import { assertKnownFields, isRecord, kindOf } from "./known_fields.ts";
 import type { Platform } from "./platform.ts";
 import type { QueueDefinition } from "./queue.ts";
 import { asError, withDeadline } from "./requests.ts";
@@ -48,7 +49,18 @@ const TRIES = 3;
 const MAX_REQUEST_BYTES = 1_000_000;
 
 const PRIORITIES: ReadonlySet<unknown> = new Set<Priority>(["high", "normal", "low"]);
-const OPTION_FIELDS: ReadonlySet<string> = new Set(["body", "id", "delayMs", "priority", "headers"]);
+const OPTION_FIELDS: ReadonlySet<string> = new Set<"body" | keyof EnqueueOptions>([
+  "body",
+  "id",
+  "delayMs",
+  "priority",
+  "headers",
+]);
+const DEPS_FIELDS: ReadonlySet<string> = new Set<keyof ProducerDeps>([
+  "broker",
+  "platform",
+  "requestTimeoutMs",
+]);
 
 /**
  * Enqueues jobs.
@@ -63,7 +75,9 @@ export class Producer {
   readonly #deps: ProducerDeps;
   readonly #queues = new Map<string, Promise<BrokerQueue>>();
 
+  /** @throws {TypeError} when an option is unknown. */
   constructor(deps: ProducerDeps) {
+    assertKnownFields("make a producer", "", deps, DEPS_FIELDS);
     this.#deps = deps;
   }
 
@@ -134,10 +148,7 @@ export class Producer {
   }
 
   #newJob(queue: string, body: RawBody, options: EnqueueOptions, index: number): NewJob {
-    for (const field of Object.keys(options)) {
-      if (!OPTION_FIELDS.has(field))
-        refuse(queue, index, field, "no option", `use some of ${[...OPTION_FIELDS].join(", ")}`);
-    }
+    assertKnownFields(`enqueue job ${index} to ${queue}`, "", options, OPTION_FIELDS);
     const { id, delayMs = 0, priority = "normal", headers = {} } = options;
     if (id !== undefined && (typeof id !== "string" || !isJobId(id))) {
       refuse(
@@ -159,8 +170,8 @@ export class Producer {
     }
     if (!PRIORITIES.has(priority))
       refuse(queue, index, "priority", `a ${typeof priority}`, 'use "high", "normal" or "low"');
-    if (typeof headers !== "object" || headers === null) {
-      refuse(queue, index, "headers", headers === null ? "null" : `a ${typeof headers}`, "give an object");
+    if (!isRecord(headers)) {
+      refuse(queue, index, "headers", kindOf(headers), "give an object of names and values");
     }
     for (const [name, value] of Object.entries(headers)) {
       if (!isHeaderName(name))

@@ -6,6 +6,7 @@
 import { isQueueName } from "./broker.ts";
 import type { Codec } from "./codec.ts";
 import type { Job } from "./job.ts";
+import { assertKnownFields } from "./known_fields.ts";
 import type { HandlerOptions } from "./options.ts";
 import type { StandardSchema } from "./schemas.ts";
 
@@ -48,6 +49,12 @@ export interface QueueHandler {
   readonly options: HandlerOptions;
 }
 
+const OPTION_FIELDS: ReadonlySet<string> = new Set<keyof QueueOptions<unknown>>([
+  "body",
+  "codec",
+  "dedupeWindowMs",
+]);
+
 /**
  * Names a queue and types its bodies.
  *
@@ -67,6 +74,7 @@ export function queue<Body = unknown>(name: string, options: QueueOptions<Body> 
       `Cannot name a queue: the name is ${what}; use 1 to 100 of A-Z, a-z, 0-9, "_" and "-"`,
     );
   }
+  assertKnownFields(`define queue ${name}`, "", options, OPTION_FIELDS);
   const codec = options.codec ?? "json";
   if (codec !== "json" && codec !== "text" && codec !== "bytes") {
     throw new TypeError(

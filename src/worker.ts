@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { assertKnownFields } from "./known_fields.ts";
 import { LONGEST_TIMER_MS, type ResolvedOptions, resolveOptions, type WorkerOptions } from "./options.ts";
 import type { QueueHandler } from "./queue.ts";
 
@@ -39,21 +40,15 @@ export interface WorkerDefinition {
  * export default defineWorker({ queues: [emails.handle(async (job) => { await send(job.body.to); })] });
  * ```
  *
- * @throws {TypeError} when no queue is given, or one twice.
+ * @throws {TypeError} when no queue is given, or one twice, or an option is unknown.
  * @throws {RangeError} when an option cannot work; the message names the queue, the field and the mend.
  */
 export function defineWorker(
   definition: { readonly queues: readonly QueueHandler[] } & WorkerOptions,
 ): WorkerDefinition {
-  if (!Array.isArray(definition?.queues) || definition.queues.length === 0) {
+  assertKnownFields("define a worker", "", definition, WORKER_FIELDS);
+  if (!Array.isArray(definition.queues) || definition.queues.length === 0) {
     throw new TypeError("Cannot define a worker: queues is empty; give at least one queue with a handler");
-  }
-  for (const field of Object.keys(definition)) {
-    if (!WORKER_FIELDS.has(field)) {
-      throw new RangeError(
-        `Cannot define a worker: ${field} is no option; use some of ${[...WORKER_FIELDS].join(", ")}`,
-      );
-    }
   }
   if (definition.log !== undefined && typeof definition.log !== "function") {
     throw new TypeError(`Cannot define a worker: log is a ${typeof definition.log}; give a function`);

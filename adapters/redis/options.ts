@@ -4,6 +4,7 @@
  * @module
  */
 
+import { assertKnownFields } from "../../src/known_fields.ts";
 import { checkFunction, checkOptions } from "../checks.ts";
 
 export interface RedisBrokerOptions {
@@ -42,14 +43,28 @@ export type ResolvedRedisOptions = Readonly<Required<RedisBrokerOptions>>;
 
 const PREFIX = /^[A-Za-z0-9_.:-]{1,100}$/;
 
+const OPTION_FIELDS: ReadonlySet<string> = new Set<keyof RedisBrokerOptions>([
+  "url",
+  "token",
+  "prefix",
+  "onEvictions",
+  "verifyEveryMs",
+  "watchSilenceMs",
+  "maxBodyBytes",
+  "maxRequestBytes",
+  "maxReplyBytes",
+  "onWarning",
+]);
+
 /**
  * Fills in the defaults.
  *
- * @throws {TypeError} when url, token or prefix cannot be used; the text repeats neither url nor token.
+ * @throws {TypeError} when an option is unknown, or url, token or prefix cannot be used; the text repeats neither url nor token.
  * @throws {RangeError} when a number is out of range.
  */
 export function resolveRedisOptions(options: RedisBrokerOptions): ResolvedRedisOptions {
   checkOptions("the Redis broker", options, "{ url, token }");
+  assertKnownFields("use the Redis broker", "", options, OPTION_FIELDS);
   const url = typeof options.url === "string" && URL.canParse(options.url) ? new URL(options.url) : undefined;
   if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:")) {
     throw new TypeError(

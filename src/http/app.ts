@@ -7,6 +7,7 @@ import { Hono } from "hono/tiny";
 import type { Broker, QueueSizes } from "../broker.ts";
 import { BrokerError } from "../errors.ts";
 import type { LogSink } from "../job.ts";
+import { assertKnownFields } from "../known_fields.ts";
 import type { Platform } from "../platform.ts";
 import { Producer } from "../producer.ts";
 import type { RunningWorker } from "../start.ts";
@@ -53,13 +54,29 @@ export interface AppOptions {
   readonly log?: LogSink;
 }
 
+const APP_FIELDS: ReadonlySet<string> = new Set<keyof AppOptions>([
+  "definition",
+  "broker",
+  "platform",
+  "worker",
+  "token",
+  "requireToken",
+  "maxBodyBytes",
+  "maxRequestBytes",
+  "maxLines",
+  "stopping",
+  "drainLock",
+  "log",
+]);
+
 /**
  * Makes the app. Does no I/O.
  *
- * @throws {TypeError} when a token is required and none is given, or one that is not printable ASCII without space.
+ * @throws {TypeError} when an option is unknown; when a token is required and none is given, or one that is not printable ASCII without space.
  * @throws {RangeError} when a limit is not a whole number from 1 on.
  */
 export function createApp(options: AppOptions): Hono {
+  assertKnownFields("make the HTTP app", "", options, APP_FIELDS);
   const { definition, broker, platform, worker, log } = options;
   const maxBodyBytes = positive("maxBodyBytes", options.maxBodyBytes ?? 1_048_576);
   const maxRequestBytes = positive("maxRequestBytes", options.maxRequestBytes ?? 16 * 1_048_576);

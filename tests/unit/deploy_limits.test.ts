@@ -28,7 +28,7 @@ describe("Deno Deploy's limits", () => {
       "wallMs is 0; give a whole number from 1 on",
     );
     expect(() => denoDeployLimits("free", { wall: 1 } as object)).toThrow(
-      "wall is no limit; use some of wallMs, cpuMs, requests, connections",
+      "wall is no option; use some of wallMs, cpuMs, requests, connections",
     );
   });
 });

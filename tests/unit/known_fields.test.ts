@@ -1,7 +1,14 @@
 /** Misspelt options of callers without types are refused by name. */
 import { expect, test } from "bun:test";
+import { MemoryBroker } from "../../adapters/memory.ts";
+import { RedisBroker } from "../../adapters/redis/mod.ts";
+import { denoDeployLimits } from "../../runtimes/deno/limits.ts";
 import { type BudgetOptions, drain } from "../../src/drain.ts";
+import { createApp } from "../../src/http/app.ts";
+import { Producer } from "../../src/producer.ts";
+import { queue } from "../../src/queue.ts";
 import { startWorker } from "../../src/start.ts";
+import { defineWorker } from "../../src/worker.ts";
 import { define } from "../support/draining.ts";
 import { noStrayRejections, World } from "../support/world.ts";
 
@@ -52,7 +59,51 @@ test("a worker refuses an unknown option, and none at all", async () => {
     new TypeError("Cannot start a worker: onn is no option; use some of broker, platform, log, on"),
   );
   await expect(startWorker(definition, untyped(undefined))).rejects.toThrow(
-    "Cannot start a worker: the second argument is undefined; give an object of broker",
+    "Cannot start a worker: options is undefined; give an object of broker",
+  );
+  expect(broker.requests).toBe(0);
+});
+
+/** Everything that takes options, by what cannot be done with a misspelt one. */
+const TAKERS: Readonly<Record<string, (options: unknown) => unknown>> = {
+  "define a worker": (options) => defineWorker(untyped(options)),
+  "define queue work": (options) => queue("work", untyped(options)),
+  "consume queue work": (options) =>
+    defineWorker({ queues: [queue("work").handle(() => {}, untyped(options))] }),
+  "make a producer": (options) => new Producer(untyped(options)),
+  "make the HTTP app": (options) => createApp(untyped(options)),
+  "set the limits of Deno Deploy": (options) => denoDeployLimits("free", untyped(options)),
+  "use the Redis broker": (options) => new RedisBroker(untyped(options)),
+  "use the memory broker": (options) => new MemoryBroker(untyped(options)),
+};
+
+test.each(Object.keys(TAKERS))("to %s takes known options alone, and no list of them", (what) => {
+  const refusal = (options: unknown): unknown => {
+    try {
+      TAKERS[what]?.(options);
+    } catch (error) {
+      return error;
+    }
+    return undefined;
+  };
+  for (const [options, text] of [
+    [{ hushed: 1 }, "hushed is no option; use some of "],
+    [["x"], "options is an array; give an object of "],
+    [new Map(), "options is a Map; give an object of "],
+  ] as const) {
+    const error = refusal(options);
+    expect(error).toBeInstanceOf(TypeError);
+    expect((error as Error).message).toStartWith(`Cannot ${what}: ${text}`);
+  }
+});
+
+test("an enqueue's options too", async () => {
+  const { broker, platform } = new World();
+  const producer = new Producer({ broker, platform });
+  await expect(producer.enqueue(queue("work"), 1, untyped({ delay: 5 }))).rejects.toThrow(
+    new TypeError(
+      "Cannot enqueue job 0 to work: delay is no option; use some of body, id, delayMs, priority, headers",
+    ),
   );
   expect(broker.requests).toBe(0);
 });

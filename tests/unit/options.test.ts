@@ -14,15 +14,21 @@ function resolve(options: unknown) {
   return resolveOptions(work.handle(() => {}, options as HandlerOptions));
 }
 
-/** Fails unless it throws a RangeError "Cannot consume queue work: FIELD is IS; MEND". */
-function expectRefusal(act: () => unknown, field: string, is: string, mend: string): void {
+/** Fails unless it throws an error of this kind: "Cannot consume queue work: FIELD is IS; MEND". */
+function expectRefusal(
+  act: () => unknown,
+  field: string,
+  is: string,
+  mend: string,
+  kind: typeof RangeError | typeof TypeError = RangeError,
+): void {
   let error: unknown;
   try {
     act();
   } catch (thrown) {
     error = thrown;
   }
-  expect(error).toBeInstanceOf(RangeError);
+  expect(error).toBeInstanceOf(kind);
   const { message } = error as Error;
   expect(message).toStartWith(`Cannot consume queue work: ${field} is ${is}; `);
   expect(message.slice(message.indexOf("; "))).toContain(mend);
@@ -130,22 +136,24 @@ describe("an option by itself", () => {
   });
 
   test("groups of options: only objects with known fields", () => {
-    expectRefusal(() => resolve({ pollMs: 50 }), "pollMs", "a number", "give an object");
-    expectRefusal(() => resolve({ backoff: 50 }), "backoff", "a number", "give an object");
-    expectRefusal(() => resolve({ pollMs: { most: 5 } }), "pollMs.most", "no option", "use some of min, max");
-    expectRefusal(
-      () => resolve({ backoff: { base: 5 } }),
-      "backoff.base",
-      "no option",
-      "use some of baseMs, maxMs",
-    );
-    expectRefusal(() => resolve(5), "options", "a number", "give an object");
-    expectRefusal(() => resolve(null), "options", "null", "give an object");
+    const cases: [unknown, string, string, string][] = [
+      [{ pollMs: 50 }, "pollMs", "a number", "give an object"],
+      [{ backoff: 50 }, "backoff", "a number", "give an object"],
+      [{ pollMs: { most: 5 } }, "pollMs.most", "no option", "use some of min, max"],
+      [{ backoff: { base: 5 } }, "backoff.base", "no option", "use some of baseMs, maxMs"],
+      [5, "options", "a number", "give an object"],
+      [null, "options", "null", "give an object"],
+    ];
+    for (const [options, field, is, mend] of cases) {
+      expectRefusal(() => resolve(options), field, is, mend, TypeError);
+    }
   });
 
   test("a misspelt one is no option, and the known ones are named", () => {
-    expectRefusal(() => resolve({ concurency: 4 }), "concurency", "no option", "concurrency, prefetch");
-    expectRefusal(() => resolve({ leaseMS: 4 }), "leaseMS", "no option", "leaseMs");
+    const misspelt = (options: unknown, field: string, known: string) =>
+      expectRefusal(() => resolve(options), field, "no option", known, TypeError);
+    misspelt({ concurency: 4 }, "concurency", "concurrency, prefetch");
+    misspelt({ leaseMS: 4 }, "leaseMS", "leaseMs");
   });
 });
 

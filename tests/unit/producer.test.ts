@@ -269,6 +269,9 @@ describe("a faulty job", () => {
     ["headers", { "x-up": 5 }, "headers.x-up is a number"],
     ["headers", null, "headers is null; give an object"],
     ["headers", "x", "headers is a string; give an object"],
+    ["headers", ["a"], "headers is an array; give an object"],
+    ["headers", new Map([["a", "b"]]), "headers is a Map; give an object"],
+    ["headers", new Headers({ a: "b" }), "headers is a Headers; give an object"],
     ["delay", 5, "delay is no option; use some of body, id, delayMs"],
   ];
   for (const [field, value, message] of options) {

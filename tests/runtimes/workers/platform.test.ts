@@ -77,7 +77,7 @@ describe("limits", () => {
     expect(() => workersLimits("free", "cron", { requests: 0 })).toThrow(/requests is 0/);
     expect(() => workersLimits("free", "cron", { wallMs: 1.5 })).toThrow(/wallMs is 1.5/);
     expect(() => workersPlatform({ ctx, limits: { subrequests: 1 } as object })).toThrow(
-      /subrequests is no limit; use some of wallMs, cpuMs, requests, connections/,
+      /subrequests is no option; use some of wallMs, cpuMs, requests, connections/,
     );
   });
 
