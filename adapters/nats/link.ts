@@ -204,10 +204,11 @@ export class Link {
       }
       return;
     }
-    this.#lastFailure =
-      code === "TIMEOUT"
-        ? "the last try took too long"
-        : `the last try failed${typeof code === "string" && /^[A-Z_]{1,40}$/.test(code) && code !== "UNKNOWN" ? ` (${code})` : ""}`;
+    // What the library says of a socket that was never opened: nobody listens, or something in between answered the upgrade by itself.
+    if (code === "UNKNOWN_ERROR") this.#lastFailure = "no WebSocket was opened there at the last try";
+    else if (code === "TIMEOUT") this.#lastFailure = "the last try took too long";
+    else
+      this.#lastFailure = `the last try failed${typeof code === "string" && /^[A-Z_]{1,40}$/.test(code) && code !== "UNKNOWN" ? ` (${code})` : ""}`;
   }
 
   /** Resolves when the connection is over. Pings it whenever it has been silent for a while. */

@@ -138,14 +138,14 @@ test("cut in the middle of a batch: what has come is handed out, and can be sett
       })),
     );
   }
-  proxy.delayMs = 20;
+  proxy.delay(20, 20);
   const claiming = queue.claim({ leaseId: leaseId(), max: 60, waitMs: 0 });
   setTimeout(() => proxy.cut(), 60);
   const deliveries = await claiming.then(
     (reply) => reply.deliveries,
     () => [],
   );
-  proxy.delayMs = 0;
+  proxy.delay(0, 0);
   expect(deliveries.length).toBeLessThan(60);
   expect(await again(() => settle(queue, deliveries, ACK))).toEqual(deliveries.map(() => "done"));
   const sizes = await again(() => queue.sizes?.() ?? Promise.reject());
@@ -325,11 +325,11 @@ test("a claim that may not wait sees a resume whose news is still on its way", a
   await put(nearby, "a");
   await nearby.pause?.();
   expect(await take(far, 1)).toEqual([]);
-  proxy.delayMs = 150;
+  proxy.delay(150, 150);
   try {
     await nearby.resume?.();
     expect(ids(await take(far, 1))).toEqual(["a"]);
   } finally {
-    proxy.delayMs = 0;
+    proxy.delay(0, 0);
   }
 });
