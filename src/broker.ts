@@ -191,8 +191,11 @@ export type Verdict =
   | { readonly kind: "ack" }
   /** Comes again after `delayMs`, its attempt charged and no longer suspect. */
   | { readonly kind: "retry"; readonly delayMs: number; readonly error?: string }
-  /** Set aside with a reason; the job is kept among the dead letters. */
-  | { readonly kind: "dead"; readonly error: string }
+  /**
+   * Set aside with a reason; the job is kept among the dead letters. Whoever did not run it says how many attempts it had (`attempts`),
+   * for the claim has charged one more; by default the dead letter counts the delivery's.
+   */
+  | { readonly kind: "dead"; readonly error: string; readonly attempts?: number }
   /** Given back unstarted: no attempt charged, suspicion kept, back at the head of its level in the order it had. */
   | { readonly kind: "release" };
 

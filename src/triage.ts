@@ -21,7 +21,7 @@ const RUN_ALONE: Fate = Object.freeze({ kind: "runAlone" });
 export function fateOf(delivery: Delivery, maxAttempts: number): Fate {
   if (delivery.broken !== undefined)
     return { kind: "settle", verdict: { kind: "dead", error: delivery.broken } };
-  const usedUp = attemptsUsedUp(delivery.attempt, maxAttempts);
+  const usedUp = attemptsUsedUp(delivery, maxAttempts);
   if (usedUp !== undefined) return { kind: "settle", verdict: usedUp };
   return delivery.suspect && delivery.attempt === maxAttempts ? RUN_ALONE : RUN;
 }

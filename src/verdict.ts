@@ -4,7 +4,7 @@
  * @module
  */
 import { fullJitter } from "./backoff.ts";
-import { MAX_ERROR_LENGTH, type Verdict } from "./broker.ts";
+import { type Delivery, MAX_ERROR_LENGTH, type Verdict } from "./broker.ts";
 import { isPermanent } from "./errors.ts";
 import type { BackoffOptions } from "./options.ts";
 
@@ -59,13 +59,21 @@ export function verdictOf(outcome: Outcome, context: VerdictContext): Verdict {
   }
 }
 
-/** Whether a delivery may not be run any more: its attempts are used up (the last holder vanished on its last attempt). */
-export function attemptsUsedUp(attempt: number, maxAttempts: number): Verdict | undefined {
+/**
+ * Whether a delivery may not be run any more: its attempts are used up. Mostly its last holder vanished on its last attempt; where it
+ * did not, `maxAttempts` was larger then. The claim that finds it so is no attempt, nor is one whose holder vanished before it could
+ * bury it.
+ */
+export function attemptsUsedUp(
+  { attempt, suspect }: Pick<Delivery, "attempt" | "suspect">,
+  maxAttempts: number,
+): Verdict | undefined {
   if (attempt <= maxAttempts) return undefined;
-  return {
-    kind: "dead",
-    error: `The worker vanished while it held attempt ${attempt - 1} of ${maxAttempts}; no attempt is left`,
-  };
+  const attempts = suspect ? maxAttempts : attempt - 1;
+  const error = suspect
+    ? `The worker vanished while it held attempt ${attempts} of ${maxAttempts}; no attempt is left`
+    : `It has failed ${attempts} times, and maxAttempts is ${maxAttempts} by now; no attempt is left`;
+  return { kind: "dead", error, attempts };
 }
 
 function again(context: VerdictContext, reason: string, delayMs: number | undefined): Verdict {

@@ -293,6 +293,7 @@ export class QueueStore {
         break;
       case "dead":
         job.error = verdict.error.slice(0, MAX_ERROR_LENGTH);
+        job.attempts = verdict.attempts ?? job.attempts;
         job.diedAt = now;
         this.#dead.push(job);
         break;

@@ -211,7 +211,7 @@ export class Settling {
           subject: names.deadSubject,
           headers: [
             ...common,
-            [H.attempts, String(delivery.attempt)],
+            [H.attempts, String(verdict.attempts ?? delivery.attempt)],
             [H.priority, delivery.priority],
             [H.error, errorHeader(verdict.error)],
           ],

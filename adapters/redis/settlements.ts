@@ -96,7 +96,7 @@ function pushVerdict(args: string[], settlement: Settlement): void {
       break;
     case "dead":
       args.push(
-        `${slot}d`,
+        `${slot}d${verdict.attempts ?? ""}`,
         JSON.stringify(verdict.error.slice(0, MAX_ERROR_LENGTH).toWellFormed()),
         delivery.id,
       );

@@ -76,7 +76,7 @@ function move(
   now: number,
 ): boolean {
   const error = verdict.error?.slice(0, MAX_ERROR_LENGTH) ?? null;
-  if (verdict.kind === "dead") sql.bury.run(error, now, seq);
+  if (verdict.kind === "dead") sql.bury.run(error, now, verdict.attempts ?? null, seq);
   else if (verdict.delayMs > 0) sql.retryLater.run(error, dueTime(now, verdict.delayMs), seq);
   else sql.retryNow.run(error, seq);
   return verdict.kind === "retry" && !(verdict.delayMs > 0);

@@ -49,7 +49,7 @@ export function prepareStatements(driver: SqlDriver) {
       `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'delayed', suspect = 0, error = ?, due_at = ? WHERE seq = ?`,
     ),
     bury: driver.prepare(
-      `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'dead', error = ?, died_at = ? WHERE seq = ?`,
+      `UPDATE eddy_jobs SET seq = ${NEXT_SEQ}, state = 'dead', error = ?, died_at = ?, attempts = coalesce(?, attempts) WHERE seq = ?`,
     ),
     dueRows: select("seq", "eddy_delayed", "state = 'delayed' AND due_at <= ?", "due_at, seq"),
     becomeReady: driver.prepare(

@@ -157,6 +157,8 @@ describe("settlements", () => {
     const plan = planSettlements(mixed);
     expect(plan.args).toEqual(["2", "a", "0", "3", "1r2", "3d", '"no\\n"', "a-3", "2g", "b", "1", "0"]);
     expect(plan.results(["dld", "L"])).toEqual(["done", "lost", "lost", "done"]);
+    const unrun = settlement(delivery("a", 1, 1), { kind: "dead", error: "no", attempts: 12 });
+    expect(planSettlements([unrun]).args).toEqual(["1", "a", "0", "1", "1d12", '"no"', "a-1"]);
   });
 
   test("what joins the queue's tail does so in the request's order, over leases that alternate", () => {

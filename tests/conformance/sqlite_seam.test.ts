@@ -13,6 +13,7 @@ import {
   type SqlValue,
 } from "../../adapters/sqlite/mod.ts";
 import type { Harness } from "../support/conformance.ts";
+import { EXPECTED } from "./harnesses.ts";
 import { conformance } from "./run.ts";
 
 /** A storage whose connections share one engine, and know how often it was written to. */
@@ -102,4 +103,4 @@ const harness: Harness = {
   },
 };
 
-conformance(harness, 161);
+conformance(harness, EXPECTED.sqlite);

@@ -99,7 +99,7 @@ describe("a job that kills its worker", () => {
           expect(fleet.ran.size).toBe(10 * queues.length + 1);
           const [letter] = await world.peek("dead", "one");
           expect(letter?.error).toContain("vanished");
-          expect(letter?.attempts).toBe(4);
+          expect(letter?.attempts).toBe(3);
           await fleet.stop();
         });
       }
@@ -195,8 +195,8 @@ describe("suspects", () => {
     const worker = await world.start(() => {}, { maxAttempts: 3 });
     await world.untilEmpty();
     expect(world.told("started")).toEqual([]);
-    expect((await world.peek("dead")).map((one) => one.error)).toEqual(
-      Array(2).fill("The worker vanished while it held attempt 3 of 3; no attempt is left"),
+    expect((await world.peek("dead")).map((one) => [one.attempts, one.error])).toEqual(
+      Array(2).fill([3, "The worker vanished while it held attempt 3 of 3; no attempt is left"]),
     );
     await world.platform.run(worker.stop());
   });

@@ -156,8 +156,28 @@ describe("verdicts", () => {
   });
 
   test("attempts are used up above maxAttempts only", () => {
-    expect(attemptsUsedUp(5, 5)).toBeUndefined();
-    expect(attemptsUsedUp(6, 5)?.kind).toBe("dead");
+    expect(attemptsUsedUp({ attempt: 5, suspect: true }, 5)).toBeUndefined();
+    expect(attemptsUsedUp({ attempt: 6, suspect: true }, 5)?.kind).toBe("dead");
+  });
+});
+
+describe("a job whose attempts are used up", () => {
+  test("had as many as it was allowed, however often a claim found it so", () => {
+    for (const attempt of [4, 5, 9]) {
+      expect(attemptsUsedUp({ attempt, suspect: true }, 3)).toEqual({
+        kind: "dead",
+        error: "The worker vanished while it held attempt 3 of 3; no attempt is left",
+        attempts: 3,
+      });
+    }
+  });
+
+  test("that failed more often than it may by now is not said to have vanished", () => {
+    expect(attemptsUsedUp({ attempt: 6, suspect: false }, 3)).toEqual({
+      kind: "dead",
+      error: "It has failed 5 times, and maxAttempts is 3 by now; no attempt is left",
+      attempts: 5,
+    });
   });
 });
 

@@ -13,16 +13,16 @@ const MOST_PASSED_OVER = 7;
  * Settling the verdicts of one lease. Its answer is a letter a verdict, `d` done or `l` lost, or one capital for all.
  *
  * Arguments: the lease's id; how many deliveries it had if all of them are acked, else 0; how many verdicts follow; the verdicts.
- * A verdict is its delivery's slot and a letter: `a` ack, `g` give back, `r` and milliseconds retry, `d` dead with the error and
- * the job's id as two further arguments.
+ * A verdict is its delivery's slot and a letter: `a` ack, `g` give back, `r` and milliseconds retry, `d` and how many attempts it
+ * had (where the claim's is not one of them) dead, with the error and the job's id as two further arguments.
  *
  * Where not all of the lease is open any more, it goes verdict by verdict. Of a lease that is over the outcome is remembered.
  */
 const SETTLE = String.raw`
-local function bury(record, id, why)
+local function bury(record, id, why, had)
   local number, at, attempts, suspect, level, rest = read(record, id)
   local field = place(places(1))
-  call('HSET', DEAD, field, whole(now) .. '|' .. why .. '\n' .. write(number, at, attempts + 1, suspect, level, rest))
+  call('HSET', DEAD, field, whole(now) .. '|' .. why .. '\n' .. write(number, at, had or attempts + 1, suspect, level, rest))
   call('ZADD', DEAD_ORDER, tonumber(field), field)
   call('ZADD', DEAD_IDS, 0, string.match(rest, '^.|([^|]+)|') .. '|' .. field)
 end
@@ -45,7 +45,7 @@ local function carry_out(record, verdict, why, id)
   elseif kind == 'r' then
     postpone(record, tonumber(string.match(verdict, 'r(%d+)')))
   elseif kind == 'd' then
-    bury(record, id, why)
+    bury(record, id, why, tonumber(string.match(verdict, 'd(%d+)')))
   end
 end
 

@@ -1,4 +1,4 @@
-import { type Delivery, MAX_ERROR_LENGTH } from "../../../src/broker.ts";
+import { type Delivery, MAX_ERROR_LENGTH, type Verdict } from "../../../src/broker.ts";
 import type { ConformanceCase } from "../../support/conformance.ts";
 import { same, that } from "../../support/conformance_assert.ts";
 import {
@@ -185,6 +185,22 @@ export const settleCases: readonly ConformanceCase[] = [
       same(dead[0]?.error, error, "the reason");
       same(dead[0]?.attempts, 1, "the attempts");
       that(typeof dead[0]?.diedAt === "number", "when it died is known");
+    },
+  },
+  {
+    name: "settle: a dead letter that was not run counts the attempts it had, and comes back with none",
+    needs: ["peek", "redrive"],
+    async run({ queue, other }) {
+      await put(queue, "a");
+      await settle(queue, await take(queue), RETRY);
+      await settle(queue, await take(queue), RETRY);
+      const third = await take(queue);
+      same(third[0]?.attempt, 3, "the attempt that its claim charged");
+      const verdict: Verdict = { kind: "dead", error: "no attempt is left", attempts: 2 };
+      same(await settle(queue, third, verdict), ["done"], "the result");
+      same((await other.peek!("dead", 1))[0]?.attempts, 2, "the attempts");
+      await other.redrive!({ limit: 1 });
+      same((await take(queue))[0]?.attempt, 1, "the attempt once it was put back");
     },
   },
   {
