@@ -1,12 +1,13 @@
 /**
  * Requests to Redis over HTTP: each sent once, each with a deadline, each counted, each failure told without its payload.
  *
+ * Of Upstash's protocol one form is needed: a POST with a command as a JSON list, answered with `{ "result": … }` or `{ "error": TEXT }`. Upstash's own
+ * client is not used for it: its one class refers to every command of Redis, so it would be a quarter of a Worker's bundle, with its retries, its
+ * pipelining and its reading of values to be switched off one by one; and it follows redirects.
+ *
  * @module
  */
-// The entry for Workers: the main one reads environment variables, for which Deno would need a permission.
-import { Redis } from "@upstash/redis/cloudflare";
-import type { BrokerError } from "../../src/errors.ts";
-import { failure, isNoScript } from "./failure.ts";
+import { answeredError, failure, isRedirect, notJson, redirected } from "./failure.ts";
 
 export interface ClientOptions {
   readonly url: string;
@@ -16,37 +17,28 @@ export interface ClientOptions {
   readonly onRequest: () => void;
 }
 
+/** What a command was answered with. Without an error the result is there, or the answer is none of the protocol. */
+interface Answer {
+  readonly result?: unknown;
+  readonly error?: string | undefined;
+}
+
 /** Digests of scripts, made once and for all connections. Not at module scope: some runtimes allow nothing asynchronous there. */
 const digests = new Map<string, string>();
 
 export class RedisClient {
   readonly origin: string;
-  readonly #redis: Redis;
+  readonly #url: string;
+  readonly #headers: Readonly<Record<string, string>>;
   readonly #timeoutMs: number;
   readonly #onRequest: () => void;
-  /** The signal of the request being made; the library asks for it before it first waits. */
-  #signal: AbortSignal = new AbortController().signal;
 
   constructor(options: ClientOptions) {
     this.origin = new URL(options.url).origin;
+    this.#url = options.url;
+    this.#headers = { authorization: `Bearer ${options.token}`, "content-type": "application/json" };
     this.#timeoutMs = options.timeoutMs;
     this.#onRequest = options.onRequest;
-    this.#redis = new Redis({
-      url: options.url,
-      token: options.token,
-      // The loop retries, with jitter. `false` would still send twice.
-      retry: { retries: 0 },
-      // Bodies are exact: "123" stays a text.
-      automaticDeserialization: false,
-      // Records hold text only, so plain JSON is exact, and it is parsed natively; base64 is decoded in a loop.
-      responseEncoding: false,
-      enableAutoPipelining: false,
-      enableTelemetry: false,
-      // Scripts run where the writes are.
-      readYourWrites: false,
-      // A function: on a plain signal's abort the library answers null, as if the queue were empty.
-      signal: () => this.#signal,
-    });
   }
 
   /**
@@ -54,18 +46,19 @@ export class RedisClient {
    *
    * @throws {BrokerError}
    */
-  async run(verb: string, script: string, keys: string[], args: string[]): Promise<unknown> {
+  async run(
+    verb: string,
+    script: string,
+    keys: readonly string[],
+    args: readonly string[],
+  ): Promise<unknown> {
     const digest = digests.get(script) ?? (await digestOf(script));
-    try {
-      return await this.#send(() => this.#redis.evalsha<string[], unknown>(digest, keys, args));
-    } catch (failed) {
-      if (!isNoScript((failed as Failed).error)) throw this.#told(verb, failed as Failed);
+    const operands = [String(keys.length), ...keys, ...args];
+    let answer = await this.#send(verb, ["EVALSHA", digest, ...operands]);
+    if (answer.error?.startsWith("NOSCRIPT") === true) {
+      answer = await this.#send(verb, ["EVAL", script, ...operands]);
     }
-    try {
-      return await this.#send(() => this.#redis.eval<string[], unknown>(script, keys, args));
-    } catch (failed) {
-      throw this.#told(verb, failed as Failed);
-    }
+    return this.#resultOf(verb, answer);
   }
 
   /**
@@ -73,41 +66,53 @@ export class RedisClient {
    *
    * @throws {BrokerError}
    */
-  async command(verb: string, command: [string, ...string[]]): Promise<unknown> {
-    try {
-      return await this.#send(() => this.#redis.exec<unknown>(command));
-    } catch (failed) {
-      throw this.#told(verb, failed as Failed);
-    }
+  async command(verb: string, command: readonly string[]): Promise<unknown> {
+    return this.#resultOf(verb, await this.#send(verb, command));
   }
 
-  async #send(start: () => Promise<unknown>): Promise<unknown> {
+  #resultOf(verb: string, answer: Answer): unknown {
+    if (answer.error === undefined) return answer.result;
+    throw answeredError(verb, this.origin, answer.error);
+  }
+
+  /** Sends a command once: whether to send it again is the loop's to say, with jitter. */
+  async #send(verb: string, command: readonly string[]): Promise<Answer> {
     const controller = new AbortController();
     const timer = setTimeout(() => controller.abort(), this.#timeoutMs);
-    this.#signal = controller.signal;
     this.#onRequest();
     try {
-      return await start();
+      return await this.#post(verb, command, controller.signal);
     } catch (error) {
-      throw new Failed(error, controller.signal.aborted);
+      const { origin } = this;
+      throw failure(error, { verb, origin, timeoutMs: this.#timeoutMs, timedOut: controller.signal.aborted });
     } finally {
       clearTimeout(timer);
     }
   }
 
-  #told(verb: string, failed: Failed): BrokerError {
-    const { error, timedOut } = failed;
-    return failure(error, { verb, origin: this.origin, timeoutMs: this.#timeoutMs, timedOut });
-  }
-}
-
-/** What a request ended with, before it is told. Never leaves this module. */
-class Failed {
-  readonly error: unknown;
-  readonly timedOut: boolean;
-  constructor(error: unknown, timedOut: boolean) {
-    this.error = error;
-    this.timedOut = timedOut;
+  async #post(verb: string, command: readonly string[], signal: AbortSignal): Promise<Answer> {
+    const response = await fetch(this.#url, {
+      method: "POST",
+      redirect: "manual",
+      headers: this.#headers,
+      body: JSON.stringify(command),
+      signal,
+    });
+    if (isRedirect(response)) {
+      await response.body?.cancel();
+      throw redirected(verb, this.origin);
+    }
+    const text = await response.text();
+    let answer: { result?: unknown; error?: unknown };
+    try {
+      // Records hold text only, so plain JSON is exact: the answers need no base64. An answer may be any value, null too.
+      answer = Object(JSON.parse(text));
+    } catch {
+      throw notJson(verb, this.origin);
+    }
+    const { result, error } = answer;
+    if (typeof error === "string") return { error };
+    return response.ok ? { result } : { error: `HTTP ${response.status}` };
   }
 }
 

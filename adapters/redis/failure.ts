@@ -1,7 +1,7 @@
 /**
- * From what the client library or fetch throws to the errors of the port. Pure.
+ * From what fetch throws, and from what the server answers, to the errors of the port. Pure.
  *
- * The library's texts carry the whole command, bodies included, and fetch's carry the address. So nothing of an original error is passed
+ * A server's texts may quote the command, bodies included, and fetch's carry the address. So nothing of an original error is passed
  * on but what is known to be harmless, and it is never attached as a cause: whoever prints an error prints its cause.
  *
  * @module
@@ -18,6 +18,7 @@ const HARMLESS = [
   /^LOADING Redis is loading the dataset in memory/,
   /^BUSY Redis is busy running a script/,
   /^CLUSTERDOWN/,
+  /^HTTP \d{3}$/,
 ];
 
 /** What the server said, as far as it may be repeated: one of the texts above, else the error's code and a script's line. */
@@ -31,17 +32,6 @@ export function harmless(text: string): string {
   return line === undefined ? code : `${code}, line ${line} of the script`;
 }
 
-/** What an error that the library made of a server's answer said, without the command that follows it. */
-export function serverText(error: unknown): string | undefined {
-  if (!(error instanceof Error) || error.name !== "UpstashError") return undefined;
-  const at = error.message.indexOf(", command was: ");
-  return at < 0 ? error.message : error.message.slice(0, at);
-}
-
-export function isNoScript(error: unknown): boolean {
-  return serverText(error)?.startsWith("NOSCRIPT") === true;
-}
-
 export interface FailureContext {
   readonly verb: string;
   /** Scheme, host and port. */
@@ -50,31 +40,44 @@ export interface FailureContext {
   readonly timedOut: boolean;
 }
 
-/** The port's error for what was thrown. */
+/** The port's error for what a request was ended by. */
 export function failure(error: unknown, context: FailureContext): BrokerError {
   const { verb, origin, timeoutMs } = context;
-  const passing = (why: string) => new BrokerError("redis", verb, `Cannot ${verb}: ${why}`);
   if (error instanceof BrokerError) return error;
-  if (context.timedOut) return passing(`${origin} did not answer within ${timeoutMs} ms`);
-  const text = serverText(error);
-  if (text !== undefined) {
-    if (/^(?:WRONGPASS|NOAUTH|unauthorized)/i.test(text)) return refusedToken(verb, origin);
-    if (text.startsWith("NOPERM")) {
-      return new BrokerRefusedError(
-        "redis",
-        verb,
-        `Cannot ${verb}: the token may not run what is needed at ${origin} (NOPERM); give it the rights, or another as the option token`,
-      );
-    }
-    return passing(`${origin} answered an error (${harmless(text)})`);
-  }
-  const name = error instanceof Error ? error.name : "";
-  if (name === "UpstashJSONParseError") {
-    return passing(`${origin} answered what is not JSON; check that url is the REST address`);
-  }
+  if (context.timedOut) return passing(verb, `${origin} did not answer within ${timeoutMs} ms`);
   const code = (error as { code?: unknown } | null)?.code;
   const shown = typeof code === "string" && /^[A-Za-z_]{1,40}$/.test(code) ? ` (${code})` : "";
-  return passing(`${origin} cannot be reached, or broke off${shown}`);
+  return passing(verb, `${origin} cannot be reached, or broke off${shown}`);
+}
+
+/** The port's error for an error that the server answered. */
+export function answeredError(verb: string, origin: string, text: string): BrokerError {
+  if (/^(?:WRONGPASS|NOAUTH|unauthorized)/i.test(text)) return refusedToken(verb, origin);
+  if (text.startsWith("NOPERM")) {
+    return new BrokerRefusedError(
+      "redis",
+      verb,
+      `Cannot ${verb}: the token may not run what is needed at ${origin} (NOPERM); give it the rights, or another as the option token`,
+    );
+  }
+  return passing(verb, `${origin} answered an error (${harmless(text)})`);
+}
+
+export function notJson(verb: string, origin: string): BrokerError {
+  return passing(verb, `${origin} answered what is not JSON; check that url is the REST address`);
+}
+
+/** Whether an answer to a request that follows no redirect leads elsewhere. */
+export function isRedirect(response: Response): boolean {
+  return response.status >= 300 && response.status < 400;
+}
+
+/** Where it leads is not told: such an address may hold a secret. */
+export function redirected(verb: string, origin: string): BrokerError {
+  return passing(
+    verb,
+    `${origin} redirects elsewhere, where neither the token nor a job is sent; give the address that answers by itself as url`,
+  );
 }
 
 export function refusedToken(verb: string, origin: string): BrokerRefusedError {
@@ -87,9 +90,12 @@ export function refusedToken(verb: string, origin: string): BrokerRefusedError {
 
 /** Said of an answer that came through but is none of a script of ours. */
 export function strange(verb: string, origin: string): BrokerError {
-  return new BrokerError(
-    "redis",
+  return passing(
     verb,
-    `Cannot ${verb}: ${origin} answered something that no script of Eddy's answers; check that url leads to a Redis of your own`,
+    `${origin} answered something that no script of Eddy's answers; check that url leads to a Redis of your own`,
   );
+}
+
+function passing(verb: string, why: string): BrokerError {
+  return new BrokerError("redis", verb, `Cannot ${verb}: ${why}`);
 }

@@ -1,13 +1,10 @@
 /**
  * The subscription that wakes an idle worker: server-sent events over one long request.
  *
- * The library's own subscriber is not used: it can be given no deadline, prints a broken stream to the console instead of telling it, and
- * does not notice one that is dead.
- *
  * @module
  */
 import { BrokerError } from "../../src/errors.ts";
-import { failure, refusedToken } from "./failure.ts";
+import { failure, isRedirect, redirected, refusedToken } from "./failure.ts";
 
 /** Published by every enqueue and whatever else makes work claimable. Any other text but {@linkcode PING} counts as well. */
 export const WAKE = "1";
@@ -61,6 +58,7 @@ async function request(options: WatchOptions, signal: AbortSignal): Promise<Read
   options.onRequest();
   const response = await fetch(`${options.url}/subscribe/${encodeURIComponent(options.channel)}`, {
     method: "POST",
+    redirect: "manual",
     headers: { authorization: `Bearer ${options.token}`, accept: "text/event-stream" },
     signal,
   });
@@ -68,6 +66,7 @@ async function request(options: WatchOptions, signal: AbortSignal): Promise<Read
   if (response.ok && isStream && response.body !== null) return response.body;
   await response.body?.cancel();
   const { origin } = new URL(options.url);
+  if (isRedirect(response)) throw redirected("watch", origin);
   if (response.status === 401) throw refusedToken("watch", origin);
   throw new BrokerError(
     "redis",

@@ -1,15 +1,13 @@
-/** The pure parts of the Redis adapter: records, parts, settlements, options, and what is told of a failure. */
+/** The pure parts of the Redis adapter: records, parts, settlements, the guard and options. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { fromBase64, fromEscaped, toBase64 } from "../../adapters/redis/bytes.ts";
-import { failure, harmless } from "../../adapters/redis/failure.ts";
 import { baseline, lossAtRestart, objection, readSigns } from "../../adapters/redis/guard.ts";
 import { resolveRedisOptions } from "../../adapters/redis/options.ts";
 import { splitIntoParts } from "../../adapters/redis/parts.ts";
 import { newRecord, readRecord } from "../../adapters/redis/record.ts";
 import { planSettlements, tokenOf } from "../../adapters/redis/settlements.ts";
 import type { Delivery, NewJob, Priority, Settlement, Verdict } from "../../src/broker.ts";
-import { BrokerRefusedError } from "../../src/errors.ts";
 import { bytes, job } from "../support/conformance_steps.ts";
 
 const priorities = fc.constantFrom<Priority>("high", "normal", "low");
@@ -178,43 +176,6 @@ describe("settlements", () => {
     const plan = planSettlements([settlement(delivery("a", 1, 2))]);
     for (const letters of [undefined, [], ["dd"], [1], ["d", "d"]])
       expect(plan.results(letters)).toBeUndefined();
-  });
-});
-
-describe("what is told of a failure", () => {
-  const context = { verb: "claim", origin: "https://host", timeoutMs: 5, timedOut: false };
-  const upstash = (message: string) => Object.assign(new Error(message), { name: "UpstashError" });
-
-  test("never anything of the command", () => {
-    for (const text of [
-      "ERR unknown command 'SECRET', with args beginning with: 'SECRET'",
-      "SECRET",
-      "secret SECRET, command was: x",
-      "ERR Error running script: @user_script:12: SECRET",
-      "OOM command not allowed when used memory > 'maxmemory'. SECRET",
-    ]) {
-      const told = failure(upstash(`${text}, command was: ["EVALSHA","SECRET"]`), context);
-      expect(Bun.inspect(told)).not.toContain("SECRET");
-      expect(told.cause).toBeUndefined();
-    }
-    expect(harmless("ERR max daily request limit exceeded. Limit: 10000, Usage: 10000.")).toBe(
-      "ERR max daily request limit exceeded",
-    );
-    expect(harmless("ERR x @user_script:12: y")).toBe("ERR, line 12 of the script");
-  });
-
-  test("a token that is refused is final and names the option", () => {
-    for (const text of [
-      "WRONGPASS invalid or missing auth token",
-      "Unauthorized",
-      "NOAUTH Authentication required.",
-    ]) {
-      const told = failure(upstash(`${text}, command was: []`), context);
-      expect(told).toBeInstanceOf(BrokerRefusedError);
-      expect(told.message).toContain("token");
-    }
-    expect(failure(upstash("NOPERM no rights, command was: []"), context)).toBeInstanceOf(BrokerRefusedError);
-    expect(failure(upstash("ERR other, command was: []"), context)).not.toBeInstanceOf(BrokerRefusedError);
   });
 });
 

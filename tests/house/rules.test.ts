@@ -71,7 +71,6 @@ function wrongImports(allowed: (source: Source, to: string) => boolean, inRoom: 
 }
 
 const CLIENTS: Record<string, readonly RegExp[]> = {
-  redis: [/^@upstash\/redis(\/|$)/],
   nats: [/^nats\.ws$/],
   // The embedded drivers of the runtimes.
   sqlite: [/^bun:sqlite$/, /^node:(sqlite|fs|path)$/],
