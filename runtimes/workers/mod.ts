@@ -12,14 +12,20 @@ export {
   type ConsumerStatus,
   consumerObject,
 } from "./consumer_object.ts";
+export {
+  type CronHandler,
+  type CronHandlerOptions,
+  createCronHandler,
+  type WorkersDrainOptions,
+} from "./cron.ts";
 export type { DefinitionSource } from "./definition.ts";
 export type { GapOptions } from "./gaps.ts";
 export {
   createWorkersHandler,
-  type WorkersDrainOptions,
   type WorkersHandler,
   type WorkersHandlerOptions,
 } from "./handler.ts";
+export type { InvocationOptions } from "./invocations.ts";
 export { type WorkersPlan, type WorkersTrigger, workersLimits } from "./limits.ts";
 export { consoleLog } from "./log.ts";
 export { DurableObjectBroker, type DurableObjectBrokerOptions } from "./object_broker.ts";

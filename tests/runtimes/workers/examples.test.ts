@@ -1,9 +1,6 @@
-/** The examples for Workers, each as it would be deployed: run in workerd, and built by wrangler. */
+/** The examples for Workers, each run in workerd as it would be deployed. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { gzipSync } from "node:zlib";
 import { type RedisOverHttp, startRedisOverHttp } from "../../support/gateway.ts";
 import { type NatsServer, startNats } from "../../support/nats_server.ts";
 import { Workerd } from "../../support/workerd.ts";
@@ -154,51 +151,4 @@ describe("a Worker with nothing but an object", () => {
       await open.stop();
     }
   });
-});
-
-describe("wrangler deploy --dry-run", () => {
-  /** Most bytes after gzip. */
-  const BUNDLES = [
-    ["wrangler.toml", 60_000],
-    ["examples/workers_object/wrangler.toml", 50_000],
-    ["examples/workers_nats/wrangler.toml", 130_000],
-  ] as const;
-
-  for (const [config, mostBytes] of BUNDLES) {
-    test(`builds ${config}`, async () => {
-      const folder = mkdtempSync(join(tmpdir(), "eddy-bundle-"));
-      try {
-        const build = Bun.spawn(
-          [
-            join(ROOT, "node_modules/.bin/wrangler"),
-            "deploy",
-            "--dry-run",
-            "--config",
-            config,
-            "--outdir",
-            folder,
-          ],
-          {
-            cwd: ROOT,
-            env: { ...Bun.env, WRANGLER_SEND_METRICS: "false", CI: "true", NO_COLOR: "1" },
-            stdin: "ignore",
-            stdout: "pipe",
-            stderr: "pipe",
-          },
-        );
-        const said = (await new Response(build.stdout).text()) + (await new Response(build.stderr).text());
-        expect(await build.exited, said).toBe(0);
-        const scripts = readdirSync(folder).filter((name) => name.endsWith(".js"));
-        expect(scripts).toHaveLength(1);
-        const script = readFileSync(join(folder, scripts[0]!));
-        const compressed = gzipSync(script).byteLength;
-        console.log(
-          `${config}: ${(script.byteLength / 1000).toFixed(1)} kB, ${(compressed / 1000).toFixed(1)} kB after gzip`,
-        );
-        expect(compressed).toBeLessThan(mostBytes);
-      } finally {
-        rmSync(folder, { recursive: true, force: true });
-      }
-    }, 120_000);
-  }
 });
