@@ -4,7 +4,7 @@
  * @module
  */
 import type { Platform } from "../../src/platform.ts";
-import type { Flags, FlagValues, ParsedArgs } from "./flags.ts";
+import type { Flags, ParsedArgs } from "./flags.ts";
 import type { Io } from "./io.ts";
 import type { Shell } from "./shell.ts";
 
@@ -22,8 +22,12 @@ export interface Command<F extends Flags = Flags> {
   readonly args: string;
   /** One line for the list of commands. */
   readonly summary: string;
-  /** The paragraphs of `--help` between usage and flags. */
+  /** The paragraphs of `--help` that say what it does. */
   readonly about: string;
+  /** What each of its exit codes tells but {@linkcode MISUSED}, which every command has. */
+  readonly exits: Readonly<Record<string, string>>;
+  /** Paragraphs of `--help` behind the exit codes. */
+  readonly notes: string;
   readonly flags: F;
   /** Runs it; answers the exit code. What it throws is told and becomes 2 (UsageError) or 1. */
   run(context: Context, args: ParsedArgs<F>): Promise<number>;
@@ -34,6 +38,18 @@ export function defineCommand<const F extends Flags>(command: Command<F>): Comma
   // A command is only ever run with what its own flags were parsed to.
   return command as unknown as Command;
 }
+
+/** Exit code of a command that failed. */
+export const FAILED = 1;
+/** Exit code of a command that was called wrongly. */
+export const MISUSED = 2;
+
+/** What {@linkcode FAILED} tells, whatever the command. */
+export const FAILED_HELP =
+  "the broker failed or was refused, a variable or the worker's file could not be used, or output could not be written";
+
+/** What the codes of a signal tell, for commands that end gracefully on the first. */
+export const SIGNAL_EXITS = { "130, 143": "a second SIGINT or SIGTERM ended it at once" } as const;
 
 /** `--broker`. */
 export const BROKER_FLAG = {
@@ -71,5 +87,3 @@ Which broker: --broker, else EDDY_BROKER, else UPSTASH_REDIS_REST_URL, else sqli
 Its token: EDDY_BROKER_TOKEN; for UPSTASH_REDIS_REST_URL it is UPSTASH_REDIS_REST_TOKEN, else EDDY_BROKER_TOKEN.
 NATS: EDDY_NATS_CREDS (a credentials file), else EDDY_NATS_USER and EDDY_NATS_PASSWORD, else EDDY_BROKER_TOKEN, else nothing.
 A token is never sent to a URL that it was not set for, and belongs into the environment, never into the URL.`;
-
-export type { FlagValues };

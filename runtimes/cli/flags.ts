@@ -31,8 +31,13 @@ export type Flag =
       readonly default?: number;
       readonly help: string;
     }
-  /** A text that may be given several times. */
-  | { readonly kind: "list"; readonly value: string; readonly help: string };
+  /** A text that may be given several times; with `of` each is one of these. */
+  | {
+      readonly kind: "list";
+      readonly value: string;
+      readonly of?: readonly string[];
+      readonly help: string;
+    };
 
 export type Flags = Readonly<Record<string, Flag>>;
 
@@ -106,7 +111,10 @@ export function parseFlags<F extends Flags>(flags: F, args: readonly string[]): 
 
 function readValue(name: string, flag: Flag, given: readonly string[] | undefined): unknown {
   if (flag.kind === "switch") return given !== undefined;
-  if (flag.kind === "list") return given ?? [];
+  if (flag.kind === "list") {
+    for (const text of given ?? []) assertOneOf(name, flag.of, text);
+    return given ?? [];
+  }
   const text = given?.[0];
   if (text === undefined) return flag.default;
   if (flag.kind === "count") {
@@ -118,10 +126,11 @@ function readValue(name: string, flag: Flag, given: readonly string[] | undefine
     }
     return number;
   }
-  if (flag.kind === "choice" && !flag.of.includes(text)) {
-    throw new UsageError(
-      `Cannot read the arguments: --${name} does not fit; give one of ${flag.of.join(", ")}`,
-    );
-  }
+  if (flag.kind === "choice") assertOneOf(name, flag.of, text);
   return text;
+}
+
+function assertOneOf(name: string, words: readonly string[] | undefined, text: string): void {
+  if (words === undefined || words.includes(text)) return;
+  throw new UsageError(`Cannot read the arguments: --${name} does not fit; give one of ${words.join(", ")}`);
 }

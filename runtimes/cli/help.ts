@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Command } from "./command.ts";
+import { type Command, MISUSED } from "./command.ts";
 import type { Flag } from "./flags.ts";
 import type { Shell } from "./shell.ts";
 
@@ -28,7 +28,16 @@ export function commandHelp(command: Command, words: Words): string {
   ]);
   flags.push(["--help, -h", "print this"]);
   const usage = `Usage: ${invocation(command.name, words)} ${command.args === "" ? "" : `${command.args} `}[flags]`;
-  return `${command.summary}\n\n${usage}\n\n${reflowed(command.about.trim())}\n\nFlags:\n${columns(flags)}`;
+  // Keys that are numbers stand in their order, whichever way they were added.
+  const exits = Object.entries({ ...command.exits, [MISUSED]: "it was called wrongly" });
+  return [
+    command.summary,
+    usage,
+    reflowed(command.about.trim()),
+    `Exit code:\n${columns(exits)}`,
+    reflowed(command.notes.trim()),
+    `Flags:\n${columns(flags)}`,
+  ].join("\n\n");
 }
 
 /** The list of commands. */

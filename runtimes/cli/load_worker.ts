@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
+import { existsSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { WorkerDefinition } from "../../src/worker.ts";
 import { inCheckout } from "./checkout.ts";
@@ -28,6 +28,9 @@ export interface LoadedWorker {
   readonly isExample: boolean;
 }
 
+/** What names a worker's file on a command line: an argument, or a flag. */
+export type NamedBy = "FILE" | "--worker";
+
 /** How long a worker's module may take to load before it is said what is awaited, in milliseconds. */
 const SLOW_MS = 5_000;
 
@@ -47,27 +50,36 @@ export class StoppedError extends Error {
  * Loads a worker: the file named, else `./worker.ts` (`.js`, `.mjs`), else, in Eddy's own checkout, its example. Its default export is a worker's
  * definition, or a function from the environment to one. Where that takes long, standard error is told what is awaited.
  *
- * @throws {UsageError} when the file is not there, or none is named and there is none.
+ * @param namedBy what names the file, for messages.
+ * @throws {UsageError} when the file is not there or is a folder, or none is named and there is none.
  * @throws {TypeError} when it cannot be loaded or exports no worker.
  * @throws {StoppedError} when it took long and a signal came.
  */
 export async function loadWorker(
   named: string | undefined,
   context: Pick<Context, "env" | "platform" | "io">,
+  namedBy: NamedBy = "FILE",
 ): Promise<LoadedWorker> {
   const found = named ?? WORKER_FILES.find((file) => existsSync(file));
+  const nameIt = namedBy === "FILE" ? "name its file" : `name its file with ${namedBy}`;
   if (found === undefined && !inCheckout()) {
-    throw new UsageError("Cannot find the worker: there is no ./worker.ts; name its file");
+    throw new UsageError(`Cannot find the worker: there is no ./worker.ts; ${nameIt}`);
   }
   const file = found === undefined ? EXAMPLE : resolve(found);
   const shown = found ?? "examples/worker.ts";
   // A URL may hold credentials, so nothing of it is printed.
   if (!existsSync(file) && BROKER_LIKE.test(shown)) {
     throw new UsageError(
-      "Cannot load the worker: FILE looks like a broker's URL; name the worker's file, and the broker with --broker",
+      `Cannot load the worker: ${namedBy} looks like a broker's URL; name the worker's file, and the broker with --broker`,
     );
   }
-  if (!existsSync(file)) throw new UsageError(`Cannot load the worker: ${shown} is not there; name its file`);
+  if (!existsSync(file)) throw new UsageError(`Cannot load the worker: ${shown} is not there; ${nameIt}`);
+  if (statSync(file).isDirectory()) {
+    const inside = WORKER_FILES.map((name) => join(shown, name)).find((path) => existsSync(path));
+    throw new UsageError(
+      `Cannot load the worker: ${shown} is a folder; ${nameIt}${inside === undefined ? "" : `, as in ${inside}`}`,
+    );
+  }
   let exported: unknown;
   try {
     exported = await unlessStopped(exportOf(file, context.env), shown, context);

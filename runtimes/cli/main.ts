@@ -5,8 +5,10 @@
  */
 import process from "node:process";
 import type { Platform } from "../../src/platform.ts";
+import { FAILED } from "./command.ts";
+import { EndGuard } from "./end_guard.ts";
 import { processIo } from "./io.ts";
-import { type Commands, FAILED, runCommand } from "./run.ts";
+import { type Commands, runCommand } from "./run.ts";
 import type { Shell } from "./shell.ts";
 
 const COMMANDS: Commands = {
@@ -28,6 +30,7 @@ const LAST_WORDS_MS = 1_000;
 
 /** Runs the command that the process was started for, and ends the process. */
 export async function main(shell: Shell): Promise<never> {
+  const guard: EndGuard = new EndGuard();
   const io = processIo(() => shell.stdin());
   let stopping = false;
   const platform: Platform = {
@@ -44,7 +47,7 @@ export async function main(shell: Shell): Promise<never> {
   const written = io.close();
   const whole = await (stopping ? Promise.race([written, passed(platform, LAST_WORDS_MS)]) : written);
   // A handler that ignored its signal, or a socket nobody closed, must not keep a command alive that is done.
-  process.exit(code === 0 && !whole ? FAILED : code);
+  guard.exit(code === 0 && !whole ? FAILED : code);
 }
 
 /** Resolves with true once the time is over. */

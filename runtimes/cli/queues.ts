@@ -13,20 +13,22 @@ import { connectBroker } from "./brokers.ts";
 import type { Context } from "./command.ts";
 import { UsageError } from "./flags.ts";
 import { loadWorker, WORKER_FILES } from "./load_worker.ts";
-import { printable } from "./printable.ts";
 
 /**
  * Calls `use` with the chosen broker and closes it afterwards.
  *
+ * @param onWarning is told what speaks against trusting the broker with jobs, as a Redis without an append-only file. By default nobody is: a command that only
+ * looks at queues or tends them trusts it with nothing.
  * @throws {UsageError} when the flag names none that can be used.
  */
 export async function withBroker<T>(
   context: Context,
   flag: string | undefined,
   use: (broker: Broker, spec: BrokerSpec) => Promise<T>,
+  onWarning: (text: string) => void = () => {},
 ): Promise<T> {
   const spec = chosen(flag, context.env);
-  const broker = await connectBroker(spec, context.shell, (text) => context.io.err(printable(text)));
+  const broker = await connectBroker(spec, context.shell, onWarning);
   try {
     return await use(broker, spec);
   } finally {
@@ -43,9 +45,8 @@ function chosen(flag: string | undefined, env: Context["env"]): BrokerSpec {
   }
 }
 
-/** The flags of a command that is about one queue. */
+/** The flags that say which queues there are. */
 export interface QueueFlags {
-  readonly broker: string | undefined;
   readonly worker: string | undefined;
   readonly "any-queue": boolean;
 }
@@ -64,7 +65,7 @@ export interface KnownWorker {
  * @throws {TypeError} when it cannot be loaded.
  */
 export async function knownWorker(
-  { worker: named, "any-queue": anyQueue }: Pick<QueueFlags, "worker" | "any-queue">,
+  { worker: named, "any-queue": anyQueue }: QueueFlags,
   context: Context,
 ): Promise<KnownWorker | undefined> {
   if (named !== undefined && anyQueue) {
@@ -73,7 +74,7 @@ export async function knownWorker(
     );
   }
   if (named !== undefined)
-    return { definition: (await loadWorker(named, context)).definition, found: undefined };
+    return { definition: (await loadWorker(named, context, "--worker")).definition, found: undefined };
   const found = anyQueue ? undefined : WORKER_FILES.find((file) => existsSync(file));
   if (found === undefined) return undefined;
   try {
@@ -152,30 +153,4 @@ export function offered<Args extends unknown[], Result>(
 ): (...args: Args) => Promise<Result> {
   if (method !== undefined) return method.bind(opened);
   throw new RangeError(`Cannot ${capability}: the ${broker.name} broker does not offer it`);
-}
-
-/**
- * Opens the one queue that a command is about and calls `use` with it.
- *
- * @param options.most how many arguments there may be; 1 by default.
- * @param options.makes whether a file that is not there is made; without it the command ends there.
- * @throws {UsageError} when there are more arguments than `QUEUE` and `most - 1` others.
- */
-export async function withQueue<T>(
-  context: Context,
-  args: {
-    readonly flags: QueueFlags;
-    readonly positionals: readonly string[];
-  },
-  { most = 1, makes = false }: { readonly most?: number; readonly makes?: boolean },
-  use: (opened: BrokerQueue, broker: Broker) => Promise<T>,
-): Promise<T> {
-  if (args.positionals.length > most) throw new UsageError("Cannot read the arguments: there are too many");
-  const known = await knownWorker(args.flags, context);
-  const worker = known?.definition;
-  const definition = defineQueue(args.positionals[0], worker, { found: known?.found });
-  return await withBroker(context, args.flags.broker, async (broker, spec) => {
-    if (!makes) assertThere(spec);
-    return await use(await openQueue(broker, definition, worker), broker);
-  });
 }

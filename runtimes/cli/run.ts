@@ -5,7 +5,7 @@
  */
 import manifest from "../../package.json" with { type: "json" };
 import { BrokerError, EnqueueError } from "../../src/errors.ts";
-import type { Command, Context } from "./command.ts";
+import { type Command, type Context, FAILED, MISUSED } from "./command.ts";
 import { parseFlags, UsageError } from "./flags.ts";
 import { commandHelp, invocation, overview } from "./help.ts";
 import { InputError } from "./io.ts";
@@ -14,11 +14,6 @@ import { printable } from "./printable.ts";
 
 /** The commands by name, each loaded when it is needed. */
 export type Commands = Readonly<Record<string, () => Promise<{ readonly default: Command }>>>;
-
-/** Exit code of a command that failed. */
-export const FAILED = 1;
-/** Exit code of a command that was called wrongly. */
-export const MISUSED = 2;
 
 /** Runs the command that the first argument names; answers the exit code. Never rejects. */
 export async function runCommand(
@@ -67,9 +62,17 @@ function tell(error: unknown, name: string, { io, shell }: Context): number {
     io.err(`See \`${invocation(name, shell)} --help\`.`);
     return MISUSED;
   }
-  for (const line of linesOf(error)) io.err(printable(line));
+  const lines = linesOf(error);
+  for (const line of lines) io.err(printable(line));
+  // What the runtime says of its flags is no use to whoever started a script, which has them in it.
+  const flags = new Set(lines.join(" ").match(/--allow-[a-z]+/g));
+  if (flags.size > 0 && shell.permissionHint !== undefined)
+    io.err(shell.permissionHint(name, [...flags].join(" and ")));
   return error instanceof StoppedError ? error.code : FAILED;
 }
+
+/** How Deno ends such a message; it fits those alone who typed `deno run` themselves. */
+const RUN_AGAIN = /, run again with the (--allow-[a-z]+) flag/;
 
 /** How many places of a fault's stack are shown. */
 const PLACES = 5;
@@ -85,7 +88,9 @@ function linesOf(error: unknown): string[] {
     return [error.message];
   if (!(error instanceof Error)) return [`Failed: a ${typeof error} was thrown`];
   // Deno's: it names the file, variable or host that a permission is missing for.
-  if (error.name === "NotCapable") return [`Cannot go on without a permission: ${error.message}`];
+  if (error.name === "NotCapable") {
+    return [`Cannot go on without a permission: ${error.message.replace(RUN_AGAIN, " ($1)")}`];
+  }
   const failed = systemFault(error) ?? `${classOf(error)}, a fault of the program or of the worker's file`;
   return [`Failed: ${failed}`, ...placesOf(error).map((place) => `    at ${place}`)];
 }

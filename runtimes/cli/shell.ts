@@ -22,6 +22,12 @@ export interface Shell {
   readonly start: Start;
   /** A sentence at the end of the list of commands, about starting them in yet another way. */
   readonly hint?: string;
+  /**
+   * How a permission is given that the runtime refused, where it has such.
+   *
+   * @param flags what permits it, as `"--allow-read"`.
+   */
+  permissionHint?(command: string, flags: string): string;
   /** Standard input, read as fast as it is asked for. */
   stdin(): AsyncIterable<Uint8Array>;
   /** The embedded database in a file. Loads the driver; opens nothing. */

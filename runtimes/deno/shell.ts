@@ -11,12 +11,16 @@ import { denoPlatform } from "./platform.ts";
 
 /** Makes the Shell of a Deno process. */
 export function denoShell(): Shell {
+  const main = fileURLToPath(new URL("./main.ts", import.meta.url));
+  // Nothing but the checkout has its tasks.
+  const hasTasks = inCheckout();
   return {
     platform: denoPlatform(),
-    // Nothing but the checkout has its tasks.
-    start: inCheckout()
-      ? { any: "deno task eddy", scripts: "deno task" }
-      : { any: `deno run ${fileURLToPath(new URL("./main.ts", import.meta.url))}` },
+    start: hasTasks ? { any: "deno task eddy", scripts: "deno task" } : { any: `deno run ${main}` },
+    permissionHint: (command, flags) =>
+      hasTasks
+        ? `To permit it, add it to ${flags} of the task in deno.json, or start \`deno run FLAGS runtimes/deno/main.ts ${command}\` with flags of your own.`
+        : `To permit it, start \`deno run FLAGS ${main} ${command}\` with it in ${flags}.`,
     stdin: () => Deno.stdin.readable,
     sqlite: openSqlite,
     serve: serveHttp,

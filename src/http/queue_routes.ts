@@ -8,11 +8,13 @@ import { Hono } from "hono/tiny";
 import * as v from "valibot";
 import type { BrokerQueue, JobState, PeekedJob, QueueSizes, RawBody } from "../broker.ts";
 import { toText } from "../codec.ts";
+import { BrokerError } from "../errors.ts";
 import type { RunningWorker } from "../start.ts";
 import type { QueueStats } from "../stats.ts";
-import { Refusal } from "./answers.ts";
+import { brokerRefusal, Refusal } from "./answers.ts";
 import { readOptions } from "./body.ts";
 import { DO, LOOK, onlyParameters, refuseOtherMethods } from "./known.ts";
+import { MOST_REDRIVEN, type Redriven, redriveByIds } from "./redriving.ts";
 import type { QueueRegistry } from "./registry.ts";
 
 const DEFAULT_PEEK = 20;
@@ -21,9 +23,10 @@ const MOST_PEEKED = 1_000;
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(1));
 const RedriveOptions = v.strictObject({
   ids: v.optional(v.pipe(v.array(v.string()), v.minLength(1), v.maxLength(1_000))),
-  limit: v.optional(count, 1_000_000),
+  limit: v.optional(count),
 });
-const REDRIVE_FORM = "give ids, a list of 1 to 1,000 ids, limit, a whole number from 1 on, both or neither";
+const REDRIVE_FORM =
+  "give ids, a list of 1 to 1,000 ids, or limit, a whole number from 1 on, or neither, not both";
 const ClearOptions = v.strictObject({
   states: v.pipe(v.array(v.picklist(["ready", "delayed", "dead"])), v.minLength(1)),
 });
@@ -86,8 +89,18 @@ export function queueRoutes(options: QueueRouteOptions): Hono {
     onlyParameters(c, [], REDRIVE_FORM);
     const queue = await registry.open(c.req.param("queue"));
     const { ids, limit } = await readOptions(c.req.raw, RedriveOptions, REDRIVE_FORM);
-    const wanted = ids === undefined ? { limit } : { ids, limit };
-    return c.json({ queue: queue.name, redriven: await able(queue, "redrive", queue.redrive)(wanted) });
+    const redrive = able(queue, "redrive", queue.redrive);
+    if (ids === undefined) {
+      return c.json({ queue: queue.name, redriven: await redrive({ limit: limit ?? MOST_REDRIVEN }) });
+    }
+    if (limit !== undefined) {
+      throw new Refusal(
+        422,
+        "invalid-options",
+        `Cannot use the request's options: ids and limit do not go together; ${REDRIVE_FORM}`,
+      );
+    }
+    return c.json({ queue: queue.name, ...(await redriveNamed(redrive, ids)) });
   });
 
   routes.post("/queues/:queue/clear", async (c) => {
@@ -103,6 +116,30 @@ export function queueRoutes(options: QueueRouteOptions): Hono {
     refuseOtherMethods(routes, `/queues/:queue/${verb}`, DO);
   }
   return routes;
+}
+
+/**
+ * Puts back the dead letters with these ids and answers which ids are none's.
+ *
+ * @throws {Refusal} 404 when none of them is; 503 when the broker failed, with what was put back before.
+ */
+async function redriveNamed(
+  redrive: NonNullable<BrokerQueue["redrive"]>,
+  ids: readonly string[],
+): Promise<Redriven> {
+  const done: Redriven = { redriven: 0, absent: [] };
+  try {
+    await redriveByIds(redrive, ids, done);
+  } catch (error) {
+    throw error instanceof BrokerError ? brokerRefusal(error, { ...done }) : error;
+  }
+  if (done.redriven > 0) return done;
+  throw new Refusal(
+    404,
+    "no-dead-letter",
+    "Cannot redrive: none of the ids is a dead letter's; look at the queue's dead letters, or give no ids to put all back",
+    { ...done },
+  );
 }
 
 async function setPaused(c: Context, registry: QueueRegistry, paused: boolean): Promise<Response> {

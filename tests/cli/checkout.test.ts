@@ -19,7 +19,7 @@ describe("without a file and without ./worker.ts", () => {
       expect(await eddy([command, ...broker], { cwd: folder.path })).toEqual({
         code: 2,
         out: "",
-        err: `Cannot find the worker: there is no ./worker.ts; name its file\nSee \`npx eddy ${command} --help\`.\n`,
+        err: `Cannot find the worker: there is no ./worker.ts; name its file${command === "stats" ? " with --worker" : ""}\nSee \`npx eddy ${command} --help\`.\n`,
       });
     }
     const { out } = await eddy(["stats", "emails", "--json", ...broker], { cwd: folder.path });

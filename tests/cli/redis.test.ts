@@ -159,14 +159,36 @@ test("keys that are flushed under a running worker end it with 1 and a sentence"
   }
 });
 
-test("a Redis without an append-only file is told on stderr, and served", async () => {
+test("a Redis without an append-only file is told of once, by commands that trust it with jobs, in their own way", async () => {
   const own = await startRedisOverHttp({}, { token: TOKEN });
-  const env = { EDDY_BROKER: own.gateway.url, EDDY_BROKER_TOKEN: TOKEN };
-  const ended = await eddy(["enqueue", "tasks", '{"n":1}'], { env });
-  const opened = await eddy(["stats", "tasks"], { env });
-  await own.stop();
-  expect([ended.code, opened.code]).toEqual([0, 0]);
-  expect(opened.err).toMatch(/^Redis at http\S+ keeps no append-only file, .+\n$/);
+  try {
+    await using server = holdingServer();
+    server.answer();
+    const env = { ...reach(own.gateway.url), EDDY_TEST_URL: server.url };
+    const text = `Redis at ${own.gateway.url} keeps no append-only file, `;
+    const enqueued = await eddy(["enqueue", "tasks", '{"n":1}'], { env });
+    expect([enqueued.code, enqueued.err]).toEqual([0, expect.stringMatching(/^Redis at .+\n$/)]);
+    expect(enqueued.err).toStartWith(text);
+    for (const looks of [["stats"], ["peek"], ["dead"], ["redrive"], ["pause"], ["resume"]]) {
+      const { code, err } = await eddy([...looks, "tasks"], { env });
+      expect([code, err]).toEqual([0, ""]);
+    }
+    const drained = await eddy(["drain", HELD, "--json"], { env });
+    expect(drained.code).toBe(0);
+    const warnings = drained.err.split("\n").filter((line) => line.includes("append-only"));
+    expect(warnings.map((line) => JSON.parse(line))).toEqual([
+      { time: expect.any(String), level: "warn", message: expect.stringContaining(text) },
+    ]);
+    await using worker = startEddy(["worker", HELD], { env });
+    await worker.outputs(/Ready/);
+    worker.signal("SIGTERM");
+    const { code, out, err } = await worker.exited();
+    expect([code, err]).toEqual([0, ""]);
+    expect(out.match(/^\S+Z WARN {2}Redis at \S+ keeps no append-only file, /gm)).toHaveLength(1);
+    expect(out.match(/append-only/g)).toHaveLength(1);
+  } finally {
+    await own.stop();
+  }
 });
 
 test("the demo passes", async () => {

@@ -46,6 +46,11 @@ describe("help", () => {
       if (flag.default !== undefined) expect(out.replace(/\s+/g, " ")).toContain(`default ${flag.default}`);
       if (flag.unit !== undefined) expect(out.replace(/\s+/g, " ")).toContain(`in ${flag.unit}`);
     }
+    const exits = /\nExit code:\n((?: {2}.+\n)+)\n/.exec(out)?.[1] ?? "";
+    for (const line of ["0", "1", "2        it was called wrongly", command === "drain" ? "3" : ""]) {
+      const [code, ...text] = line.split(/ {2,}/);
+      if (code) expect(exits).toMatch(new RegExp(`^ {2}${code} +${text.join("")}`, "m"));
+    }
     expect(out).toContain("--help");
     expect(out).toContain("Usage: npx eddy ");
     for (const line of out.split("\n")) expect(line.length).toBeLessThanOrEqual(110);
@@ -108,11 +113,20 @@ describe("wrong calls end with 2, a sentence and where to look", () => {
     [["enqueue", "emails", "1", "2", "--id", "x"], "one id names one job"],
     [["enqueue", "emails", "1", "--id", "a b"], "Cannot use --id"],
     [["enqueue", "emails", "1", "--header", "no-value"], "Cannot use --header"],
+    [["enqueue", "emails", "1", "--header", "a=b", "--header", "A=c"], "--header: a is given twice"],
     [["enqueue", "emails", "1", "--broker", "memory:"], "Cannot enqueue into memory:"],
     [["clear", "emails"], "--state is missing"],
     [["clear", "emails", "--state", "held"], "--state does not fit; give one of ready, delayed, dead"],
     [["dead", "emails", "more"], "there are too many"],
-    [["worker", "nowhere.ts"], "nowhere.ts is not there"],
+    [["worker", "nowhere.ts"], "nowhere.ts is not there; name its file\n"],
+    [["worker", "."], "the worker: . is a folder; name its file\n"],
+    [["worker", join(ROOT, "examples")], `examples is a folder; name its file, as in ${EXAMPLE}\n`],
+    [["drain"], "there is no ./worker.ts; name its file\n"],
+    [["drain", EXAMPLE, "emails"], "there are too many; name one FILE"],
+    [["demo", "fast"], "the demo takes flags alone"],
+    [["stats"], "there is no ./worker.ts; name its file with --worker\n"],
+    [["stats", "--worker", "nowhere.ts"], "nowhere.ts is not there; name its file with --worker\n"],
+    [["dead", "emails", "--worker", "."], ". is a folder; name its file with --worker\n"],
     [
       ["worker", EXAMPLE, "--http", "0.0.0.0:0", "--broker", "memory:"],
       "set EDDY_HTTP_TOKEN or bind to 127.0.0.1",
@@ -121,7 +135,7 @@ describe("wrong calls end with 2, a sentence and where to look", () => {
       ["worker", EXAMPLE, "--http", "x:y", "--broker", "memory:"],
       "the address is malformed; write PORT or HOST:PORT",
     ],
-    [["redrive", "emails", "a", "--limit", "1"], "Cannot use --limit: each ID names one dead letter"],
+    [["redrive", "emails", "a", "--limit", "1"], "Cannot use --limit: the IDs say which dead letters"],
   ];
   test.each(wrong)("%p", async (args, text) => {
     await using folder = await scratch();
@@ -236,15 +250,15 @@ describe("brokers that cannot be used end with a sentence without their secrets"
 describe("workers that cannot be loaded", () => {
   test("a broker's URL in the place of FILE is not printed", async () => {
     for (const url of ["https://user:hush@host/?token=hush", "redis://:hush@host", "wss:user:hush@host"]) {
-      for (const args of [
-        ["worker", url],
-        ["drain", url],
-        ["stats", "q", "--worker", url],
-      ]) {
+      for (const [named, ...args] of [
+        ["FILE", "worker", url],
+        ["FILE", "drain", url],
+        ["--worker", "stats", "q", "--worker", url],
+      ] as [string, ...string[]][]) {
         const { code, out, err } = await eddy(args);
         expect([code, out]).toEqual([2, ""]);
         expect(err).toContain(
-          "FILE looks like a broker's URL; name the worker's file, and the broker with --broker",
+          `${named} looks like a broker's URL; name the worker's file, and the broker with --broker`,
         );
         expect(err).not.toContain("hush");
       }

@@ -62,7 +62,11 @@ describe("stopping under load", () => {
       await using load = await backlog(20);
       await using worker = await underLoad(load.folder.path, load.server, load.env);
       worker.signal(signal);
-      await worker.outputs(new RegExp(`Stopping: .+ reason=${signal}`));
+      await worker.outputs(
+        new RegExp(
+          `Stopping: running jobs may finish, nothing starts running=2 graceMs=10000 reason=${signal}`,
+        ),
+      );
       load.server.answer();
       const { code, out, err } = await worker.exited();
       expect([code, err]).toEqual([0, ""]);
@@ -167,9 +171,11 @@ describe("drain", () => {
     await using drain = startEddy(["drain", HELD, "--json"], { cwd: load.folder.path, env: load.env });
     await load.server.came(2);
     drain.signal("SIGTERM");
+    await drain.complains(/"message":"Stopping: /);
     load.server.answer();
-    const { code, out } = await drain.exited();
+    const { code, out, err } = await drain.exited();
     expect(code).toBe(3);
+    expect(JSON.parse(err.split("\n", 1)[0] as string)).toMatchObject({ running: 2, graceMs: 10_000 });
     expect(JSON.parse(out)).toMatchObject({ acked: 2, stopped: "signal", left: 3 });
     expect(await attempts(load.folder.path)).toEqual([0, 0, 0]);
   });

@@ -37,6 +37,30 @@ async function readUntil(stream: ReadableStream<Uint8Array>, pattern: RegExp): P
   }
 }
 
+/** A stream's lines, waited for one by one. */
+class Seen {
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  readonly #decoder = new TextDecoder();
+  #text = "";
+
+  read(stream: ReadableStream<Uint8Array>): void {
+    this.#reader = stream.getReader();
+  }
+
+  /** Waits for the line of this number, from 1 on, and checks it. */
+  async has(number: number, pattern: RegExp): Promise<void> {
+    let lines = this.#text.split("\n");
+    while (lines.length <= number) {
+      const read = await this.#reader?.read();
+      if (read === undefined || read.done) throw new Error(`the command ended after ${this.#text}`);
+      this.#text += this.#decoder.decode(read.value, { stream: true });
+      lines = this.#text.split("\n");
+    }
+    expect(lines[number - 1]).toMatch(pattern);
+    expect(this.#text).not.toContain("hunter2");
+  }
+}
+
 test("it makes a token when none is given, prints it once, serves, and stops on SIGTERM", async () => {
   const child = run(["--redis", server.url, "--port", "0"]);
   const [, url, token] = await readUntil(child.stdout, /at (http\S+)\nToken: (\S{32})\n/);
@@ -64,9 +88,13 @@ test("it takes Redis and token from the environment and then prints no token", a
 });
 
 test("--help explains, a wrong option is told, and neither starts anything", async () => {
-  const help = run(["--help"]);
-  expect(await new Response(help.stdout).text()).toContain("--redis URL");
-  expect(await help.exited).toBe(0);
+  for (const asked of ["--help", "-h"]) {
+    const help = run([asked]);
+    const text = await new Response(help.stdout).text();
+    expect(text).toContain("--redis URL");
+    expect(text).toContain("--help, -h");
+    expect(await help.exited).toBe(0);
+  }
   const wrong = run(["--prot", "1"]);
   expect(await new Response(wrong.stderr).text()).toContain("--prot");
   expect(await wrong.exited).toBe(2);
@@ -80,7 +108,74 @@ test("a bad Redis URL ends it with a message that does not repeat it", async () 
   expect(text).not.toContain("hunter2");
 });
 
+/** Runs the command on a Redis of its own, which `act` may stop and start. */
+async function watched(
+  address: (own: RedisServer) => string,
+  act: (own: RedisServer, seen: Seen, start: () => void) => Promise<void>,
+): Promise<void> {
+  const own = await startRedis();
+  let child: ReturnType<typeof run> | undefined;
+  const seen = new Seen();
+  try {
+    await act(own, seen, () => {
+      child = run(["--port", "0"], { EDDY_REDIS_URL: address(own), EDDY_REDIS_HTTP_TOKEN: "t" });
+      seen.read(child.stderr);
+    });
+  } finally {
+    child?.kill("SIGTERM");
+    await child?.exited;
+    await own.stop();
+  }
+}
+
+test("it tells that its Redis is gone, at the start and later, and that it is back", async () => {
+  await watched(
+    (own) => own.url,
+    async (own, seen, start) => {
+      await own.kill();
+      start();
+      const where = `127\\.0\\.0\\.1:${own.port}`;
+      await seen.has(1, new RegExp(`^Cannot reach Redis at ${where}; until it answers requests get 503`));
+      await own.restart();
+      await seen.has(2, new RegExp(`^Redis at ${where} answers again$`));
+      await own.kill();
+      await seen.has(3, new RegExp(`^Lost the connection to Redis at ${where}; until it answers`));
+    },
+  );
+});
+
+test("it tells of a Redis that refuses it, without the password", async () => {
+  await watched(
+    (own) => `redis://:hunter2@127.0.0.1:${own.port}`,
+    async (_own, seen, start) => {
+      start();
+      await seen.has(1, /^Redis refuses the connection: .+; until it answers requests get 503/);
+    },
+  );
+  await watched(
+    (own) => own.url,
+    async (own, seen, start) => {
+      await own.command("CONFIG", "SET", "requirepass", "hunter2");
+      start();
+      await seen.has(1, /^Redis at \S+ refuses commands: NOAUTH .+; until it answers requests get 503/);
+    },
+  );
+});
+
 test("the command line is read without guessing", () => {
+  for (const [args, text] of [
+    [["--port", "1", "--port", "2"], "--port is given twice"],
+    [["--token", "hush", "--token=hush"], "--token is given twice"],
+    [["--host", ""], "--host is empty"],
+    [["--port="], "--port is empty"],
+    [["--port", "1e3"], "Cannot read --port"],
+    [["--port", " 5"], "Cannot read --port"],
+  ] as const) {
+    const line = readCommandLine(args, {});
+    expect(line).toEqual({ kind: "wrong", message: expect.stringContaining(text) });
+    expect(JSON.stringify(line)).not.toContain("hush");
+  }
+  expect(readCommandLine([], { EDDY_REDIS_URL: "" })).toMatchObject({ redis: "redis://127.0.0.1:6379" });
   expect(readCommandLine(["--port", "99999"], {}).kind).toBe("wrong");
   const stray = readCommandLine(["my-token"], {});
   expect(stray.kind).toBe("wrong");

@@ -81,11 +81,15 @@ describe("looking", () => {
 });
 
 describe("tending", () => {
-  test("redrive puts dead letters back: those named, as many as allowed", async () => {
+  test("redrive puts dead letters back, and tells which ids are none's", async () => {
     const app = await withDeadLetter();
     const redrive = (options: unknown) => post(app, "/v1/queues/emails/redrive", JSON.stringify(options));
-    expect((await redrive({ ids: ["other"] })).json).toEqual({ queue: "emails", redriven: 0 });
-    expect((await redrive({ ids: ["bad"], limit: 5 })).json).toEqual({ queue: "emails", redriven: 1 });
+    const none = await redrive({ ids: ["other", "more", "other"] });
+    expectRefusal(none, 404, "no-dead-letter");
+    expect(none.json).toMatchObject({ redriven: 0, absent: ["other", "more"] });
+    expectRefusal(await redrive({ ids: ["bad"], limit: 5 }), 422, "invalid-options");
+    const some = await redrive({ ids: ["other", "bad", "bad"] });
+    expect([some.status, some.json]).toEqual([200, { queue: "emails", redriven: 1, absent: ["other"] }]);
     expect((await ask(app, "/v1/queues/emails/ready")).json.jobs).toEqual([
       expect.objectContaining({ id: "bad", attempts: 0 }),
     ]);

@@ -6,6 +6,8 @@
 import { randomBytes } from "node:crypto";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { HELP, readCommandLine } from "./options.ts";
+import { parseRedisUrl } from "./redis_url.ts";
+import { RedisWatch } from "./redis_watch.ts";
 
 const line = readCommandLine(Bun.argv.slice(2), Bun.env);
 if (line.kind === "help") {
@@ -32,12 +34,19 @@ try {
   process.exit(1);
 }
 
+// A development server's first question is whether its Redis is there: it would else show only in a client's errors.
+const watch = new RedisWatch({
+  address: parseRedisUrl(line.redis),
+  tell: (text) => process.stderr.write(`${text}\n`),
+});
+
 let stopping = false;
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.on(signal, () => {
     // A second signal does not wait.
     if (stopping) process.exit(1);
     stopping = true;
+    watch.stop();
     gateway.stop().then(
       () => process.exit(0),
       () => process.exit(1),

@@ -15,7 +15,7 @@ Usage: bun run redis-http [options]
   --host ADDRESS  address to listen on (default 127.0.0.1)
   --token TOKEN   what requests must bring as "Authorization: Bearer TOKEN"
                   (EDDY_REDIS_HTTP_TOKEN; default: a random one, printed once)
-  --help          this text
+  --help, -h      this text
 
 Put a password or a token into the environment rather than on the command line, where other users can see it.
 `;
@@ -38,8 +38,9 @@ export function readCommandLine(
   env: Readonly<Record<string, string | undefined>>,
 ): CommandLine {
   let values: { redis?: string; port?: string; host?: string; token?: string; help?: boolean };
+  let given: string[];
   try {
-    values = parseArgs({
+    const parsed = parseArgs({
       args: [...args],
       options: {
         redis: { type: "string" },
@@ -48,7 +49,10 @@ export function readCommandLine(
         token: { type: "string" },
         help: { type: "boolean", short: "h" },
       },
-    }).values;
+      tokens: true,
+    });
+    values = parsed.values;
+    given = parsed.tokens.flatMap((token) => (token.kind === "option" ? [token.name] : []));
   } catch (error) {
     // The parser's text names the option, and quotes a stray argument: that may be a token typed without its option.
     const code = (error as { code?: string }).code;
@@ -65,14 +69,24 @@ export function readCommandLine(
     };
   }
   if (values.help === true) return { kind: "help" };
-  const port = Number(values.port ?? "8079");
-  if (!Number.isInteger(port) || port < 0 || port > 65535) {
+  const twice = given.find((name, at) => given.indexOf(name) < at);
+  if (twice !== undefined) {
+    return { kind: "wrong", message: `Cannot read the arguments: --${twice} is given twice; see --help` };
+  }
+  const empty = Object.entries(values).find(([, value]) => value === "")?.[0];
+  if (empty !== undefined) {
+    return { kind: "wrong", message: `Cannot read the arguments: --${empty} is empty; see --help` };
+  }
+  const text = values.port ?? "8079";
+  const port = Number(text);
+  if (!/^\d{1,5}$/.test(text) || port > 65535) {
     return { kind: "wrong", message: "Cannot read --port: it must be a number from 0 to 65535" };
   }
+  // An empty variable counts as not set.
   const token = values.token ?? env.EDDY_REDIS_HTTP_TOKEN;
   return {
     kind: "serve",
-    redis: values.redis ?? env.EDDY_REDIS_URL ?? "redis://127.0.0.1:6379",
+    redis: values.redis ?? (env.EDDY_REDIS_URL || "redis://127.0.0.1:6379"),
     port,
     hostname: values.host ?? "127.0.0.1",
     token: token === "" ? undefined : token,

@@ -3,53 +3,27 @@
  *
  * @module
  */
-import {
-  ANY_QUEUE_FLAG,
-  BROKER_FLAG,
-  BROKER_HELP,
-  defineCommand,
-  JSON_FLAG,
-  WORKER_FLAG,
-} from "../command.ts";
 import { UsageError } from "../flags.ts";
-import { offered, withQueue } from "../queues.ts";
+import { defineQueueCommand } from "../queue_command.ts";
 
 const STATES = ["ready", "delayed", "dead"] as const;
 
-export default defineCommand({
+export default defineQueueCommand({
   name: "clear",
-  args: "QUEUE --state STATE",
+  needs: "--state STATE",
   summary: "Remove the jobs of a state for good",
   about: `Removes every job of the states named; there is no default, for nothing brings them back.
-Jobs that run finish as they would have.
-
-${BROKER_HELP}`,
-  flags: {
-    state: { kind: "list", value: STATES.join("|"), help: "which jobs to remove" },
-    broker: BROKER_FLAG,
-    worker: WORKER_FLAG,
-    "any-queue": ANY_QUEUE_FLAG,
-    json: JSON_FLAG,
+Jobs that run finish as they would have.`,
+  flags: { state: { kind: "list", value: STATES.join("|"), of: STATES, help: "which jobs to remove" } },
+  check({ flags }) {
+    if (flags.state.length > 0) return;
+    throw new UsageError(
+      `Cannot clear: --state is missing; say which jobs are to be removed: ${STATES.join(", ")}`,
+    );
   },
-  async run(context, args) {
-    const states = args.flags.state.map((given) => {
-      const state = STATES.find((one) => one === given);
-      if (state === undefined) {
-        throw new UsageError(
-          `Cannot read the arguments: --state does not fit; give one of ${STATES.join(", ")}`,
-        );
-      }
-      return state;
-    });
-    if (states.length === 0) {
-      throw new UsageError("Cannot clear: --state is missing; say which jobs are to be removed");
-    }
-    return await withQueue(context, args, {}, async (opened, broker) => {
-      const cleared = await offered(broker, opened, "clear", opened.clear)(states);
-      context.io.out(
-        args.flags.json ? JSON.stringify({ queue: opened.name, cleared }) : `Removed: ${cleared}`,
-      );
-      return 0;
-    });
+  async run({ queue, able, tell }, { flags }) {
+    const cleared = await able("clear", queue.clear)(STATES.filter((state) => flags.state.includes(state)));
+    tell(`Removed: ${cleared}`, { cleared });
+    return 0;
   },
 });

@@ -3,16 +3,14 @@
  *
  * @module
  */
-import { BROKER_HELP, defineCommand } from "../command.ts";
 import { PEEK_FLAGS, peekAt } from "../peeking.ts";
+import { defineQueueCommand } from "../queue_command.ts";
 
-export default defineCommand({
+export default defineQueueCommand({
   name: "dead",
-  args: "QUEUE",
   summary: "Look at dead letters and their reasons",
-  about: `Shows the oldest first. \`redrive\` puts them back into the queue, \`clear --state dead\` removes them.
-
-${BROKER_HELP}`,
+  about:
+    "Shows the oldest first. `redrive` puts them back into the queue, `clear --state dead` removes them.",
   flags: PEEK_FLAGS,
-  run: (context, args) => peekAt("dead", context, args),
+  run: (at, { flags }) => peekAt("dead", at, flags),
 });

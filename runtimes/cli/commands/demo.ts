@@ -8,7 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { prefetchDemo } from "../../../examples/prefetch.ts";
 import { describeBroker } from "../broker_spec.ts";
-import { BROKER_HELP, defineCommand } from "../command.ts";
+import { BROKER_HELP, defineCommand, FAILED_HELP, SIGNAL_EXITS } from "../command.ts";
+import { UsageError } from "../flags.ts";
 import { withBroker } from "../queues.ts";
 
 export default defineCommand({
@@ -16,11 +17,13 @@ export default defineCommand({
   args: "",
   summary: "Watch how a worker sizes its claims, and check it",
   about: `Works off three backlogs with one slot: 40 jobs of 10 ms one by one, 200 jobs of 10 ms in batches that size themselves, and 10 jobs of
-300 ms. Each gets a queue of its own, which is cleared at the end. Takes about seven seconds.
-
-Exit code: 0 when every check held, else 1.
-
-${BROKER_HELP}
+300 ms. Each gets a queue of its own, which is cleared at the end. Takes about seven seconds.`,
+  exits: {
+    0: "every check held",
+    1: `a check did not hold, or it was stopped; or ${FAILED_HELP}`,
+    ...SIGNAL_EXITS,
+  },
+  notes: `${BROKER_HELP}
 The demo alone takes a SQLite file in a temporary folder when neither --broker nor a variable names a broker.`,
   flags: {
     broker: {
@@ -29,7 +32,8 @@ The demo alone takes a SQLite file in a temporary folder when neither --broker n
       help: "which broker; without it as said above, and a temporary file at last",
     },
   },
-  async run(context, { flags }) {
+  async run(context, { flags, positionals }) {
+    if (positionals.length > 0) throw new UsageError("Cannot read the arguments: the demo takes flags alone");
     const { io, platform, env } = context;
     const named = flags.broker ?? (env.EDDY_BROKER || env.UPSTASH_REDIS_REST_URL);
     const folder = named ? undefined : await mkdtemp(join(tmpdir(), "eddy-demo-"));

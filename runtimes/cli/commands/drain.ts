@@ -4,8 +4,9 @@
  * @module
  */
 import { type DrainReport, drain } from "../../../src/drain.ts";
-import { BROKER_FLAG, BROKER_HELP, defineCommand, JSON_FLAG } from "../command.ts";
+import { BROKER_FLAG, BROKER_HELP, defineCommand, FAILED_HELP, JSON_FLAG, SIGNAL_EXITS } from "../command.ts";
 import { EventLog } from "../event_log.ts";
+import { UsageError } from "../flags.ts";
 import { loadWorker } from "../load_worker.ts";
 import { printingLog } from "../log.ts";
 import { defineQueue, withBroker } from "../queues.ts";
@@ -19,12 +20,14 @@ export default defineCommand({
   summary: "Run jobs until the queues are empty or the budget is used up",
   about: `Runs the worker of FILE (else ./worker.ts, else, in Eddy's own checkout, the example) until its queues are empty or a budget ends the run;
 then everything is settled, what was not started is given back, and a report is printed to standard output.
-Log lines go to standard error. SIGTERM or SIGINT ends the run gracefully, a second one at once.
-
-Exit code: 0 when no job was ready any more (what is delayed, or held by others, may be left), 3 when the run ended with
-work left, or with ready jobs in paused queues, 1 when it failed.
-
-${BROKER_HELP}`,
+Log lines go to standard error. SIGTERM or SIGINT ends the run gracefully, a second one at once.`,
+  exits: {
+    0: "no job was ready any more (what is delayed, or held by others, may be left)",
+    1: `${FAILED_HELP}; or a handler ended the process`,
+    [WORK_LEFT]: "the run ended with work left, or with ready jobs in paused queues",
+    ...SIGNAL_EXITS,
+  },
+  notes: BROKER_HELP,
   flags: {
     broker: BROKER_FLAG,
     queue: { kind: "list", value: "QUEUE", help: "drain only this queue of the worker" },
@@ -51,6 +54,8 @@ ${BROKER_HELP}`,
   },
   async run(context, { flags, positionals }) {
     const { io, platform } = context;
+    if (positionals.length > 1)
+      throw new UsageError("Cannot read the arguments: there are too many; name one FILE");
     const { definition, file, isExample } = await loadWorker(positionals[0], context);
     for (const name of flags.queue) defineQueue(name, definition);
     const log = printingLog({
@@ -60,24 +65,31 @@ ${BROKER_HELP}`,
       wallNow: () => platform.wallNow(),
     });
     if (isExample) log("info", "Draining with the example, for there is no ./worker.ts", { worker: file });
-    const events = new EventLog(platform, log);
+    const events = new EventLog(platform, log, definition.graceMs);
     const stop = new AbortController();
-    const forget = platform.onStop(() => stop.abort());
+    const forget = platform.onStop((reason) => {
+      stop.abort();
+      events.stopping(reason);
+    });
     try {
-      const report = await withBroker(context, flags.broker, (broker) =>
-        drain(definition, {
-          broker,
-          platform,
-          log,
-          on: events.listener,
-          signal: stop.signal,
-          budget: {
-            ...(flags["max-ms"] === undefined ? {} : { maxMs: flags["max-ms"] }),
-            ...(flags["max-requests"] === undefined ? {} : { maxRequests: flags["max-requests"] }),
-            ...(flags["max-jobs"] === undefined ? {} : { maxJobs: flags["max-jobs"] }),
-          },
-          ...(flags.queue.length === 0 ? {} : { queues: flags.queue }),
-        }),
+      const report = await withBroker(
+        context,
+        flags.broker,
+        (broker) =>
+          drain(definition, {
+            broker,
+            platform,
+            log,
+            on: events.listener,
+            signal: stop.signal,
+            budget: {
+              maxMs: flags["max-ms"],
+              maxRequests: flags["max-requests"],
+              maxJobs: flags["max-jobs"],
+            },
+            queues: flags.queue.length === 0 ? undefined : flags.queue,
+          }),
+        (text) => log("warn", text, {}),
       );
       events.close();
       io.out(flags.json ? JSON.stringify(report) : readable(report));

@@ -14,6 +14,7 @@ import {
   BROKER_HELP,
   type Context,
   defineCommand,
+  FAILED_HELP,
   JSON_FLAG,
   WORKER_FLAG,
 } from "../command.ts";
@@ -38,12 +39,12 @@ export default defineCommand({
   about: `Each BODY is one job. Without any, each line of standard input is one (NDJSON); a line that does not fit is named on standard
 error and left out, the rest goes on. Bodies arrive exactly as they stand. A BODY that begins with - comes after --, behind the flags.
 Standard output gets a summary, with the id of a single job; with --json it has the ids of all jobs that were accepted or
-there already, in their order, of standard input's the first ${MOST_IDS.toLocaleString("en")}.
-
-Exit code: 0 when everything was accepted, 1 when something was not or standard input held no job at all, 2 when the command was
-called wrongly.
-
-${BROKER_HELP}`,
+there already, in their order, of standard input's the first ${MOST_IDS.toLocaleString("en")}.`,
+  exits: {
+    0: "everything was accepted",
+    1: `something was not accepted, or standard input held no job at all; or ${FAILED_HELP}`,
+  },
+  notes: BROKER_HELP,
   flags: {
     broker: BROKER_FLAG,
     worker: WORKER_FLAG,
@@ -112,18 +113,24 @@ ${BROKER_HELP}`,
     if (bodies.length === 0 && context.io.stdinIsTerminal) {
       throw new UsageError("Cannot enqueue: there is no BODY; give some, or NDJSON on standard input");
     }
-    return await withBroker(context, flags.broker, async (broker, spec) => {
-      if (spec.kind === "memory") {
-        throw new UsageError(
-          "Cannot enqueue into memory:: the jobs would end with this command; name another broker",
-        );
-      }
-      const opened = await openQueue(broker, definition, worker);
-      const maxBodyBytes = Math.min(flags["max-body-bytes"], opened.limits.maxBodyBytes);
-      const producer = new Producer({ broker, platform: context.platform });
-      const source = { context, producer, definition, maxBodyBytes, job, json: flags.json };
-      return bodies.length > 0 ? await fromArguments(source, bodies, flags.id) : await fromInput(source);
-    });
+    return await withBroker(
+      context,
+      flags.broker,
+      async (broker, spec) => {
+        if (spec.kind === "memory") {
+          throw new UsageError(
+            "Cannot enqueue into memory:: the jobs would end with this command; name another broker",
+          );
+        }
+        const opened = await openQueue(broker, definition, worker);
+        const maxBodyBytes = Math.min(flags["max-body-bytes"], opened.limits.maxBodyBytes);
+        const producer = new Producer({ broker, platform: context.platform });
+        const source = { context, producer, definition, maxBodyBytes, job, json: flags.json };
+        return bodies.length > 0 ? await fromArguments(source, bodies, flags.id) : await fromInput(source);
+      },
+      // "Accepted" is this command's promise, and a broker that can forget what it took breaks it: whoever sends is told, not only whoever works.
+      (text) => context.io.err(printable(text)),
+    );
   },
 });
 
@@ -239,6 +246,10 @@ function readHeaders(given: readonly string[]): Record<string, string> {
     const value = pair.slice(at + 1);
     if (!isHeaderName(name) || !isHeaderValue(value)) {
       throw new UsageError("Cannot use --header: it does not fit; write NAME=VALUE in printable ASCII");
+    }
+    // A name is safe to repeat: it is one by now, and no value.
+    if (Object.hasOwn(headers, name)) {
+      throw new UsageError(`Cannot use --header: ${name} is given twice; give each name once`);
     }
     headers[name] = value;
   }

@@ -4,19 +4,16 @@
  * @module
  */
 import type { JobState } from "../../../src/broker.ts";
-import { BROKER_HELP, defineCommand } from "../command.ts";
 import { PEEK_FLAGS, peekAt } from "../peeking.ts";
+import { defineQueueCommand } from "../queue_command.ts";
 
-export default defineCommand({
+export default defineQueueCommand({
   name: "peek",
-  args: "QUEUE",
   summary: "Look at jobs without taking them",
-  about: `Shows jobs in the order they would be handed out.
-
-${BROKER_HELP}`,
+  about: "Shows jobs in the order they would be handed out.",
   flags: {
     state: { kind: "choice", of: ["ready", "delayed", "held", "dead"], default: "ready", help: "which jobs" },
     ...PEEK_FLAGS,
   },
-  run: (context, args) => peekAt(args.flags.state as JobState, context, args),
+  run: (at, { flags }) => peekAt(flags.state as JobState, at, flags),
 });

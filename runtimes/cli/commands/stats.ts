@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { BROKER_FLAG, BROKER_HELP, defineCommand, JSON_FLAG } from "../command.ts";
+import { BROKER_FLAG, BROKER_HELP, defineCommand, FAILED_HELP, JSON_FLAG } from "../command.ts";
 import { loadWorker } from "../load_worker.ts";
 import { printable } from "../printable.ts";
 import { assertThere, defineQueue, offered, openQueue, withBroker } from "../queues.ts";
@@ -14,10 +14,9 @@ export default defineCommand({
   args: "[QUEUE…]",
   summary: "Show the sizes of queues",
   about: `Shows the queues named, else those of the worker (--worker, else ./worker.ts, else, in Eddy's own checkout, the example).
-A queue that nobody has used yet shows 0 everywhere.
-Exit code: 0, or 1 when the broker failed.
-
-${BROKER_HELP}`,
+A queue that nobody has used yet shows 0 everywhere.`,
+  exits: { 0: "the sizes were shown", 1: FAILED_HELP },
+  notes: BROKER_HELP,
   flags: {
     broker: BROKER_FLAG,
     worker: { kind: "text", value: "FILE", help: "the worker whose queues are shown when none is named" },
@@ -27,7 +26,7 @@ ${BROKER_HELP}`,
     const worker =
       positionals.length > 0 && flags.worker === undefined
         ? undefined
-        : (await loadWorker(flags.worker, context)).definition;
+        : (await loadWorker(flags.worker, context, "--worker")).definition;
     const names =
       positionals.length > 0 ? positionals : (worker?.queues.map((one) => one.handler.queue.name) ?? []);
     return await withBroker(context, flags.broker, async (broker, spec) => {

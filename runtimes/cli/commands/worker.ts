@@ -13,7 +13,14 @@ import { type RunningWorker, startWorker } from "../../../src/start.ts";
 import type { WorkerDefinition } from "../../../src/worker.ts";
 import { type HttpServer, isLoopback, parseAddress } from "../address.ts";
 import { describeBroker } from "../broker_spec.ts";
-import { BROKER_FLAG, BROKER_HELP, type Context, defineCommand } from "../command.ts";
+import {
+  BROKER_FLAG,
+  BROKER_HELP,
+  type Context,
+  defineCommand,
+  FAILED_HELP,
+  SIGNAL_EXITS,
+} from "../command.ts";
 import { EventLog } from "../event_log.ts";
 import { UsageError } from "../flags.ts";
 import { loadWorker } from "../load_worker.ts";
@@ -34,12 +41,14 @@ Log lines go to standard output.
 SIGTERM or SIGINT stops it: nothing starts any more, running jobs finish within the worker's graceMs (10,000 by default), the others are
 given back. A second signal ends it at once. A broker that fails later is tried again and again.
 
-Exit code: 0 when stopped, 1 when the broker could not be reached at the start or was refused, 2 when called wrongly.
-
 With --http it serves enqueueing, stats, drain, health and metrics. Bound to a loopback address it needs no token; bound to another, or
-when EDDY_HTTP_TOKEN is set, callers send that token as \`Authorization: Bearer …\`.
-
-${BROKER_HELP}`,
+when EDDY_HTTP_TOKEN is set, callers send that token as \`Authorization: Bearer …\`.`,
+  exits: {
+    0: "it was told to stop, and stopped",
+    1: `${FAILED_HELP}; or a handler ended the process`,
+    ...SIGNAL_EXITS,
+  },
+  notes: BROKER_HELP,
   flags: {
     broker: BROKER_FLAG,
     http: {
@@ -72,14 +81,19 @@ ${BROKER_HELP}`,
       wallNow: () => context.platform.wallNow(),
     });
     const http = httpOptions(flags.http, context, flags["max-body-bytes"]);
-    return await withBroker(context, flags.broker, async (broker, spec) => {
-      log("info", isExample ? "Starting the example, for there is no ./worker.ts" : "Starting", {
-        worker: file,
-        broker: describeBroker(spec),
-        queues: definition.queues.map((one) => one.handler.queue.name).join(","),
-      });
-      return await work({ context, definition, broker, log, http, wait: flags.wait });
-    });
+    return await withBroker(
+      context,
+      flags.broker,
+      async (broker, spec) => {
+        log("info", isExample ? "Starting the example, for there is no ./worker.ts" : "Starting", {
+          worker: file,
+          broker: describeBroker(spec),
+          queues: definition.queues.map((one) => one.handler.queue.name).join(","),
+        });
+        return await work({ context, definition, broker, log, http, wait: flags.wait });
+      },
+      (text) => log("warn", text, {}),
+    );
   },
 });
 
@@ -154,7 +168,7 @@ async function work(task: Work): Promise<number> {
 async function start(task: Work, stopping: AbortSignal): Promise<RunningWorker | undefined> {
   const { platform } = task.context;
   for (let failures = 1; ; failures += 1) {
-    const events = new EventLog(platform, task.log);
+    const events = new EventLog(platform, task.log, task.definition.graceMs);
     try {
       const running = await startWorker(task.definition, {
         broker: task.broker,

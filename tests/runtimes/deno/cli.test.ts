@@ -15,15 +15,15 @@ const HELD = "tests/cli/held_worker.ts";
 /** The tasks may write below the project's folder alone. */
 const folder = join(ROOT, ".eddy", `deno-cli-${process.pid}`);
 let files = 0;
-let demo: RunningCommand;
+let demos: readonly RunningCommand[];
 
 beforeAll(() => {
   mkdirSync(folder, { recursive: true });
-  // It takes seconds and is looked at last.
-  demo = task(["demo"]);
+  // They take seconds and are looked at last.
+  demos = [task(["demo"], { env: { TMPDIR: "" } }), task(["demo"], { env: { TMPDIR: "/var/tmp" } })];
 });
 afterAll(async () => {
-  await demo[Symbol.asyncDispose]();
+  for (const demo of demos) await demo[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true });
 });
 
@@ -346,7 +346,10 @@ describe("words and permissions", () => {
   test("a file outside the project takes a permission that no task has, and is asked of nobody", async () => {
     const { code, err } = await run(["stats", "emails", "--broker", "sqlite:/var/eddy-nowhere.sqlite"]);
     expect(code).toBe(1);
-    expect(err).toStartWith("Cannot go on without a permission: Requires read access to ");
+    expect(err).toBe(
+      'Cannot go on without a permission: Requires read access to "/var/eddy-nowhere.sqlite" (--allow-read)\n' +
+        "To permit it, add it to --allow-read of the task in deno.json, or start `deno run FLAGS runtimes/deno/main.ts stats` with flags of your own.\n",
+    );
   });
 
   test("a file that may be read alone is told in a sentence", async () => {
@@ -369,7 +372,7 @@ describe("words and permissions", () => {
     })();
     expect([code, err]).toEqual([
       1,
-      `Cannot open ${file}: Deno does not let this program read and write it; allow both with --allow-read and --allow-write\n`,
+      `Cannot open ${file}: Deno does not let this program read and write it; allow both with --allow-read and --allow-write\nTo permit it, add it to --allow-read and --allow-write of the task in deno.json, or start \`deno run FLAGS runtimes/deno/main.ts stats\` with flags of your own.\n`,
     ]);
   });
 
@@ -379,11 +382,12 @@ describe("words and permissions", () => {
     const { code, err } = await run(["worker", relative(ROOT, file), "--broker", "memory:"]);
     expect(code).toBe(1);
     expect(err).toContain('Requires env access to "EDDY_CURIOUS"');
+    expect(err).toContain("\nTo permit it, add it to --allow-env of the task in deno.json, or start ");
   });
 });
 
-test("the demo passes", async () => {
-  const { code, out, err } = await demo.exited();
+test.each([0, 1])("the demo passes, wherever temporary files go (%d)", async (which) => {
+  const { code, out, err } = await (demos[which] as RunningCommand).exited();
   expect([code, err]).toEqual([0, ""]);
   expect(out).toMatch(/PASS: 5 checks\n$/);
 });

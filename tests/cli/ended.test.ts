@@ -1,0 +1,62 @@
+/** A worker's code that ends the process in the middle: nothing is settled and nobody is told, so it must not look like a success. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { join, resolve } from "node:path";
+import { DENO } from "../runtimes/deno/process.ts";
+import { eddy, RunningCommand, scratch } from "./process.ts";
+
+// Each test starts processes.
+setDefaultTimeout(30_000);
+
+const ROOT = resolve(import.meta.dir, "../..");
+const LINE =
+  /^Cannot finish: the worker's code ended the process; what it held comes again when its lease is over: throw an error instead of calling exit\(\)$/gm;
+
+/** How the commands are started on each runtime. */
+const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
+  Bun: [process.execPath, join(ROOT, "runtimes/bun/main.ts")],
+  Deno: [
+    ...[DENO, "run", "-A", "--no-check", "--no-lock", "--config", join(ROOT, "deno.json")],
+    join(ROOT, "runtimes/deno/main.ts"),
+  ],
+};
+
+function moduleOf(handler: string, top = ""): string {
+  return `import { defineWorker, queue } from "${join(ROOT, "src/mod.ts")}";
+    ${top}
+    export default defineWorker({ queues: [queue("q").handle(async (job) => { ${handler} })] });`;
+}
+
+async function ended(start: readonly string[], command: string, module: string, log: readonly string[] = []) {
+  await using folder = await scratch();
+  const cwd = folder.path;
+  await eddy(["enqueue", "q", "1", "2"], { cwd });
+  await Bun.write(folder.file("worker.ts"), module);
+  await using run = new RunningCommand([...start, command, ...log], { cwd, env: { NO_COLOR: "1" } });
+  return await run.ended();
+}
+
+describe.each(Object.entries(RUNTIMES))("on %s", (runtime, start) => {
+  test.each([
+    ["drain", "process.exit(0)"],
+    ["drain", "process.exit(3)"],
+    ["drain", "process.exit()"],
+    ["worker", "process.exit(0)"],
+    ...(runtime === "Deno" ? [["drain", "Deno.exit(0)"]] : []),
+  ] as [string, string][])("%s whose handler calls %s ends with 1 and a line", async (command, call) => {
+    const { code, out, err } = await ended(start, command, moduleOf(`${call};`));
+    expect(code).toBe(1);
+    expect(err.match(LINE)).toHaveLength(1);
+    expect(out).not.toContain("Drained");
+  });
+
+  test("a module that ends the process while it is loaded, too", async () => {
+    const { code, out, err } = await ended(start, "stats", moduleOf("", "process.exit(0);"));
+    expect([code, out]).toEqual([1, ""]);
+    expect(err.match(LINE)).toHaveLength(1);
+  });
+
+  test("the command's own end is none", async () => {
+    const { code, err } = await ended(start, "drain", moduleOf(""));
+    expect([code, err]).toEqual([0, expect.not.stringMatching(LINE)]);
+  });
+});
