@@ -18,6 +18,7 @@ import type { OutgoingVerdict } from "./outbox.ts";
 import type { Platform } from "./platform.ts";
 import { withResolvers } from "./promises.ts";
 import { withDeadline } from "./requests.ts";
+import { SharedTimer } from "./shared_timer.ts";
 
 export interface LinkReply {
   readonly settled: readonly SettleResult[];
@@ -34,6 +35,7 @@ export class BrokerLink {
   readonly #broker: string;
   readonly #queue: BrokerQueue;
   readonly #requestTimeoutMs: number;
+  readonly #timer: SharedTimer;
   /** Whether one request settles, renews and claims. */
   readonly exchanges: boolean;
 
@@ -49,6 +51,12 @@ export class BrokerLink {
     this.#queue = queue;
     this.#requestTimeoutMs = requestTimeoutMs;
     this.exchanges = exchanges;
+    this.#timer = new SharedTimer(platform);
+  }
+
+  /** No request is waited for any more: those under way never end here. */
+  close(): void {
+    this.#timer.close();
   }
 
   /** Whether a lease can be given back by its id alone. */
@@ -132,7 +140,7 @@ export class BrokerLink {
   }
 
   #within<T>(waitMs: number, verb: string, work: Promise<T>): Promise<T> {
-    return withDeadline(this.#platform, this.#requestTimeoutMs + waitMs, this.#broker, verb, work);
+    return withDeadline(this.#timer, this.#requestTimeoutMs + waitMs, this.#broker, verb, work);
   }
 }
 

@@ -261,6 +261,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       averageMs: this.asking.averageMs,
       prefetch: this.asking.prefetch,
       roundTripMs: this.asking.roundTripMs,
+    this.#link.close();
     };
   }
 

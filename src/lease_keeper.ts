@@ -37,7 +37,6 @@ export class LeaseKeeper {
   /** The lease is over: all settled, or given up. Its timer, if it was the next, fires for nothing. */
   drop(lease: HeldLease): void {
     this.#leases.delete(lease);
-    if (this.#leases.size === 0) this.#disarm();
   }
 
   /**
@@ -103,7 +102,9 @@ export class LeaseKeeper {
   close(): void {
     this.#closed = true;
     this.#leases.clear();
-    this.#disarm();
+    this.#cancel?.();
+    this.#cancel = undefined;
+    this.#armedAt = Number.POSITIVE_INFINITY;
   }
 
   #lose(lease: HeldLease, why: string): void {
@@ -118,12 +119,6 @@ export class LeaseKeeper {
     this.#cancel?.();
     this.#armedAt = at;
     this.#cancel = this.#platform.setTimer(Math.max(0, at - this.#platform.now()), () => this.#tick());
-  }
-
-  #disarm(): void {
-    this.#cancel?.();
-    this.#cancel = undefined;
-    this.#armedAt = Number.POSITIVE_INFINITY;
   }
 
   #tick(): void {

@@ -11,7 +11,7 @@ import type { Platform } from "./platform.ts";
  * so that no adapter's fault can make it stand still.
  */
 export function withDeadline<T>(
-  platform: Platform,
+  platform: Pick<Platform, "setTimer">,
   ms: number,
   broker: string,
   verb: string,

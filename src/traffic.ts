@@ -103,12 +103,13 @@ export class Traffic {
     const { platform, link, outbox, events } = this.#options;
     this.#claiming = true;
     this.#unanswered = claim;
-    this.#endWait = claim.waitMs > 0 ? new AbortController() : undefined;
+    // The same one for claim after claim: most are answered without it, and to make one costs more than all else that a claim does here.
+    if (this.#endWait === undefined || this.#endWait.signal.aborted) this.#endWait = new AbortController();
     const request: ClaimRequest = {
       leaseId: claim.leaseId,
       max: claim.max,
       waitMs: claim.waitMs,
-      ...(this.#endWait === undefined ? {} : { signal: this.#endWait.signal }),
+      ...(claim.waitMs > 0 ? { signal: this.#endWait.signal } : {}),
     };
     let sentAt = 0;
     this.#exchange(link.exchanges ? outbox.take() : [], request, () => {
@@ -178,7 +179,7 @@ export class Traffic {
 
   /** Ends an engine's wait for a first job: the claim answers with what it has. */
   endWait(): void {
-    this.#endWait?.abort();
+    if (this.#claiming) this.#endWait?.abort();
   }
 
   /** The loop is stopping: what has to be sent again is sent again soon, however long the broker was away. */

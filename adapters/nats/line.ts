@@ -47,7 +47,8 @@ export class Line {
   /** Whether the server is known to have heard of the inbox. */
   #isHeard = false;
   #retiring: Promise<void> | undefined;
-  #unanswered: ReturnType<typeof setTimeout> | undefined;
+  /** Ends the wait after which the pull is asked for again. */
+  #answered: () => void = () => {};
 
   /** @param stray is given messages that come while no pull is on the way. */
   constructor(session: Session, lane: Lane, name: string, stray: (lane: Lane, message: Msg) => void) {
@@ -70,6 +71,7 @@ export class Line {
    * @throws {BrokerError} when the connection dies, or the server ends the pull with an error.
    */
   pull(batch: number, waitMs: number, take: (message: Msg) => void): Promise<PullEnd> {
+    if (!this.session.isUp) return Promise.reject(this.session.lost("claim"));
     return new Promise<PullEnd>((resolve, reject) => {
       this.#pull = {
         token: "",
@@ -97,13 +99,13 @@ export class Line {
       `{"batch":${pull.batch},"no_wait":true${expires}}`,
       `${this.#inbox}.${pull.token}`,
     );
-    clearTimeout(this.#unanswered);
+    this.#answered();
     if (!again) return;
-    this.#unanswered = setTimeout(() => {
+    this.#answered = this.session.timer.setTimer(waitMs + UNANSWERED_MS, () => {
       const forgotten = pull === this.#pull && !pull.over && pull.got === 0 && this.#retiring === undefined;
       // Once: a server that only stands still would hand out a batch for each.
       if (forgotten) this.#ask(pull, 0, false);
-    }, waitMs + UNANSWERED_MS);
+    });
   }
 
   /** Ends the pull on the way, and the line with it: the server forgets the pull, and it is answered once all that was sent for it is here. */
@@ -124,10 +126,8 @@ export class Line {
   broke(): void {
     const pull = this.#pull;
     this.#pull = undefined;
-    clearTimeout(this.#unanswered);
-    pull?.reject(
-      new BrokerError("nats", "claim", `Cannot claim: the connection to ${this.session.origin} was lost`),
-    );
+    this.#answered();
+    pull?.reject(this.session.lost("claim"));
   }
 
   /** Never rejects. */
@@ -160,7 +160,7 @@ export class Line {
     if (pull === undefined || code === 100 || !message.subject.endsWith(`.${pull.token}`)) return;
     if (code === 404 || code === 408) return this.#end("short");
     this.#pull = undefined;
-    clearTimeout(this.#unanswered);
+    this.#answered();
     pull.reject(
       new BrokerError(
         "nats",
@@ -173,7 +173,7 @@ export class Line {
   #end(end: PullEnd): void {
     const pull = this.#pull;
     this.#pull = undefined;
-    clearTimeout(this.#unanswered);
+    this.#answered();
     pull?.resolve(end);
   }
 }

@@ -60,20 +60,17 @@ export async function pullOnce(core: Core, options: PullOptions): Promise<number
     if (got > gotBefore) {
       // Messages are on their way still.
       gotBefore = got;
-      timer = setTimeout(quiet, QUIET_MS);
+      cancel = session.timer.setTimer(QUIET_MS, quiet);
       return;
     }
     isQuiet = true;
     line.retire();
-    timer = setTimeout(
-      () => {
-        isLate = true;
-        line.giveUp();
-      },
-      Math.max(1, failAt - core.now()),
-    );
+    cancel = session.timer.setTimer(Math.max(1, failAt - core.now()), () => {
+      isLate = true;
+      line.giveUp();
+    });
   };
-  let timer = setTimeout(quiet, Math.min(waitMs + QUIET_MS, Math.max(1, failAt - core.now())));
+  let cancel = session.timer.setTimer(Math.min(waitMs + QUIET_MS, Math.max(1, failAt - core.now())), quiet);
   try {
     const end = await line.pull(batch, waitMs, (message: Msg) => {
       got += 1;
@@ -94,7 +91,7 @@ export async function pullOnce(core: Core, options: PullOptions): Promise<number
     throw error;
   } finally {
     isOver = true;
-    clearTimeout(timer);
+    cancel();
     unlisten?.();
     unabort?.();
     core.putBack(line);

@@ -5,6 +5,7 @@
  */
 import type { Msg, MsgHdrs, NatsConnection, Subscription } from "nats.ws";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
+import { SharedTimer } from "../../src/shared_timer.ts";
 import type { EncodedHeaders } from "./envelope.ts";
 import type { SteadySocket } from "./steady_socket.ts";
 
@@ -22,7 +23,13 @@ interface Waiting {
   readonly fail: (error: Error) => void;
 }
 
-const encoder = new TextEncoder();
+const CLOCK = {
+  now: () => performance.now(),
+  setTimer(ms: number, fn: () => void) {
+    const timer = setTimeout(fn, ms);
+    return () => clearTimeout(timer);
+  },
+};
 
 /** How long a request that was sent along may take to be answered before the server is asked, in milliseconds. */
 const PROOF_MS = 5;
@@ -34,6 +41,8 @@ export class Session {
   readonly inbox: string;
   /** Resolves when the connection is over. Never rejects. */
   readonly down: Promise<void>;
+  /** For whatever waits for an answer of this connection. Ends with it. */
+  readonly timer = new SharedTimer(CLOCK);
   readonly #nc: NatsConnection;
   readonly #socket: SteadySocket;
   readonly #waiting = new Map<string, Waiting>();
@@ -41,6 +50,9 @@ export class Session {
   readonly #flushing = new Set<() => void>();
   readonly #slow: () => void;
   #wentDown: () => void = () => {};
+  /** Who waits for a proof. */
+  readonly #proving = new Set<(isProven: boolean) => void>();
+  /** Those among them whose proof is not on its way yet. */
   #unproven: ((isProven: boolean) => void)[] = [];
   #serial = 0;
   #isUp = true;
@@ -98,7 +110,7 @@ export class Session {
    */
   publishNow(subject: string, payload: string, reply: string): void {
     if (!this.#isUp) return;
-    this.#socket.sendNow(encoder.encode(`PUB ${subject} ${reply} ${payload.length}\r\n${payload}\r\n`));
+    this.#socket.sendNow(`PUB ${subject} ${reply} ${payload.length}\r\n${payload}\r\n`);
   }
 
   /**
@@ -106,17 +118,17 @@ export class Session {
    * gives {@linkcode Session.witness} back its proofs. Otherwise `ask` is called, at the end of the turn or a few milliseconds later, and `false` comes back.
    */
   proven(ask: () => void): Promise<boolean> {
+    if (!this.#isUp) return Promise.resolve(false);
     return new Promise((resolve) => {
-      let isOver = false;
       const end = (isProven: boolean) => {
-        if (isOver) return;
-        isOver = true;
-        clearTimeout(timer);
+        if (!this.#proving.delete(end)) return;
+        cancel();
         if (!isProven && this.#isUp) ask();
         resolve(isProven);
       };
+      const cancel = this.timer.setTimer(PROOF_MS, () => end(false));
+      this.#proving.add(end);
       this.#unproven.push(end);
-      const timer = setTimeout(() => end(false), PROOF_MS);
     });
   }
 
@@ -137,7 +149,7 @@ export class Session {
     const tail = ` ${word.length}\r\n${word}\r\n`;
     let lines = "";
     for (const subject of subjects) lines += `PUB ${subject}${tail}`;
-    this.#socket.send(encoder.encode(lines));
+    this.#socket.send(lines);
   }
 
   /**
@@ -150,7 +162,7 @@ export class Session {
     const tail = ` ${word.length}\r\n${word}\r\n`;
     return this.#expect(verb, timeoutMs, subjects, (tokens) => {
       const lines = subjects.map((subject, at) => `PUB ${subject} ${this.inbox}.r.${tokens[at]}${tail}`);
-      this.#socket.send(encoder.encode(lines.join("")));
+      this.#socket.send(lines.join(""));
     });
   }
 
@@ -199,20 +211,20 @@ export class Session {
         return this.#serial.toString(36);
       });
       const fail = (error: Error) => {
-        clearTimeout(timer);
+        cancel();
         for (const token of tokens) this.#waiting.delete(token);
         reject(error);
       };
-      const timer = setTimeout(() => {
+      const cancel = this.timer.setTimer(timeoutMs, () => {
         fail(this.#late(verb, timeoutMs));
         this.#slow();
-      }, timeoutMs);
+      });
       subjects.forEach((subject, at) => {
         const answer = (reply: Msg) => {
           replies[at] = reply;
           missing -= 1;
           if (missing > 0) return;
-          clearTimeout(timer);
+          cancel();
           resolve(replies);
         };
         this.#waiting.set(tokens[at] as string, { verb, subject, answer, fail });
@@ -234,19 +246,19 @@ export class Session {
     if (!this.#isUp) return Promise.reject(this.lost(verb));
     return new Promise<void>((resolve, reject) => {
       const fail = (error: Error) => {
-        clearTimeout(timer);
+        cancel();
         this.#flushing.delete(lost);
         reject(error);
       };
       const lost = () => fail(this.lost(verb));
-      const timer = setTimeout(() => {
+      const cancel = this.timer.setTimer(timeoutMs, () => {
         fail(this.#late(verb, timeoutMs));
         this.#slow();
-      }, timeoutMs);
+      });
       // The library leaves a flush unanswered when its connection ends.
       this.#flushing.add(lost);
       this.#nc.flush().then(() => {
-        clearTimeout(timer);
+        cancel();
         this.#flushing.delete(lost);
         resolve();
       }, lost);
@@ -263,6 +275,8 @@ export class Session {
     for (const waiting of [...this.#waiting.values()]) waiting.fail(this.lost(waiting.verb));
     this.#waiting.clear();
     for (const lost of [...this.#flushing]) lost();
+    for (const end of [...this.#proving]) end(false);
+    this.timer.close();
     this.#wentDown();
   }
 

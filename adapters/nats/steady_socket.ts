@@ -9,6 +9,8 @@
  * @module
  */
 
+const encoder = new TextEncoder();
+
 interface CloseNotice {
   readonly wasClean: boolean;
   readonly reason: string;
@@ -21,7 +23,9 @@ const afterThisTurn: (fn: () => void) => void =
 export class SteadySocket {
   readonly #socket: WebSocket;
   #over = false;
-  #unsent: Uint8Array[] = [];
+  #unsent: (Uint8Array | string)[] = [];
+  /** Whether what is unsent will be sent at this turn's end. */
+  #planned = false;
   /** How many frames came in. */
   received = 0;
   /** Called at the end of a turn, before what was written in it is sent; may write more. */
@@ -56,16 +60,29 @@ export class SteadySocket {
   }
 
   /** Sends whole protocol lines, with what else is written in this turn. */
-  send(bytes: ArrayBuffer | Uint8Array): void {
-    if (this.#unsent.push(bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes)) > 1) return;
-    afterThisTurn(() => this.#flush());
+  send(lines: ArrayBuffer | Uint8Array | string): void {
+    this.#unsent.push(lines instanceof ArrayBuffer ? new Uint8Array(lines) : lines);
+    if (this.#planned) return;
+    this.#planned = true;
+    // Mostly a pull follows at once and takes it along: then there is no need of a turn's end.
+    queueMicrotask(this.#plan);
   }
 
   /** Sends what was written in this turn without waiting for its end: somebody can work on it meanwhile. */
-  sendNow(bytes: Uint8Array): void {
-    this.#unsent.push(bytes);
+  sendNow(lines: string): void {
+    this.#unsent.push(lines);
     this.#flush();
   }
+
+  readonly #plan = (): void => {
+    if (this.#unsent.length > 0) afterThisTurn(this.#turnEnds);
+    else this.#planned = false;
+  };
+
+  readonly #turnEnds = (): void => {
+    this.#planned = false;
+    this.#flush();
+  };
 
   #flush(): void {
     // It may have left already.
@@ -75,7 +92,7 @@ export class SteadySocket {
     this.#unsent = [];
     if (this.#over) return;
     try {
-      this.#socket.send((unsent.length === 1 ? unsent[0] : joined(unsent)) as Uint8Array<ArrayBuffer>);
+      this.#socket.send(joined(unsent) as Uint8Array<ArrayBuffer>);
     } catch {
       this.#end("the WebSocket failed");
     }
@@ -98,14 +115,31 @@ export class SteadySocket {
   }
 }
 
-function joined(parts: readonly Uint8Array[]): Uint8Array {
+function joined(parts: readonly (Uint8Array | string)[]): Uint8Array {
+  // Texts that follow each other are encoded together.
+  const pieces: Uint8Array[] = [];
   let length = 0;
-  for (const part of parts) length += part.length;
+  let text = "";
+  const add = (bytes: Uint8Array) => {
+    pieces.push(bytes);
+    length += bytes.length;
+  };
+  for (const part of parts) {
+    if (typeof part === "string") {
+      text += part;
+      continue;
+    }
+    if (text !== "") add(encoder.encode(text));
+    text = "";
+    add(part);
+  }
+  if (text !== "") add(encoder.encode(text));
+  if (pieces.length === 1) return pieces[0] as Uint8Array;
   const whole = new Uint8Array(length);
   let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
   }
   return whole;
 }

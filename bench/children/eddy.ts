@@ -5,7 +5,7 @@
  */
 import { type Broker, defineWorker, type HandlerOptions, queue, startWorker } from "../../src/mod.ts";
 import { type BrokerSpec, fill, openBroker, openQueue } from "../support/brokers.ts";
-import { params, tell } from "../support/contender.ts";
+import { cpuMs, params, tell } from "../support/contender.ts";
 import { collectGarbage, herePlatform, nextTurn, sleep, useSteadyWebSocket } from "../support/here.ts";
 
 export interface EddyParams {
@@ -23,6 +23,8 @@ export interface EddyParams {
 export interface EddyResult {
   /** From the first handler's call until the broker had confirmed the last job, in milliseconds. */
   readonly ms: number;
+  /** The processor time that this process used meanwhile, in milliseconds. */
+  readonly cpuMs: number;
   readonly claims: number;
   /** The time handlers were running, summed up over the slots, in milliseconds. */
   readonly runningMs: number;
@@ -51,8 +53,11 @@ async function run({ broker, fillBy, name, jobs, jobMs, handler }: Run): Promise
   let firstAt = 0;
   let lastAt = 0;
   let runningMs = 0;
+  let cpuBefore = 0;
   const start = () => {
-    if (firstAt === 0) firstAt = performance.now();
+    if (firstAt !== 0) return;
+    cpuBefore = cpuMs();
+    firstAt = performance.now();
   };
   const end = () => {
     left -= 1;
@@ -79,9 +84,10 @@ async function run({ broker, fillBy, name, jobs, jobMs, handler }: Run): Promise
   const stats = () => worker.stats()[0];
   while ((stats()?.acked ?? 0) < jobs) await nextTurn();
   const ms = performance.now() - firstAt;
+  const usedMs = cpuMs() - cpuBefore;
   const { claims = 0, roundTripMs } = stats() ?? {};
   await worker.stop();
-  return { ms, claims, runningMs, workMs: lastAt - firstAt, roundTripMs };
+  return { ms, cpuMs: usedMs, claims, runningMs, workMs: lastAt - firstAt, roundTripMs };
 }
 
 const { broker: spec, fillBy: nearSpec, jobs, warmUp, jobMs, handler } = params<EddyParams>();

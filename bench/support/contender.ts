@@ -15,6 +15,12 @@ export function tell(message: unknown): void {
   process.stdout.write(`${JSON.stringify(message)}\n`);
 }
 
+/** The processor time that this process has used so far, in milliseconds. */
+export function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
 const heard: unknown[] = [];
 const waiting: ((message: unknown) => void)[] = [];
 let text = "";
