@@ -8,18 +8,16 @@ import { claimAheadInMs } from "./claim_ahead.ts";
 import type { Learned } from "./learned.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { AutoPrefetch, WEIGHT } from "./prefetch.ts";
-
-/** How much the newest round trip weighs in the average. */
-const ROUND_TRIP_WEIGHT = 0.3;
+import { RoundTrips } from "./round_trips.ts";
 
 export class Asking {
   readonly #options: ResolvedOptions;
   readonly #limits: BrokerLimits;
   readonly #rule: AutoPrefetch;
+  readonly #trips = new RoundTrips();
   #prefetch = 1;
   #lastAsked = 1;
   #lastFull = false;
-  #roundTripMs: number | undefined;
   #ownAverageMs: number | undefined;
 
   constructor(options: ResolvedOptions, limits: BrokerLimits, learned: Learned | undefined) {
@@ -40,7 +38,12 @@ export class Asking {
 
   /** The moving average of a claim's round trip, in milliseconds. */
   get roundTripMs(): number | undefined {
-    return this.#roundTripMs;
+    return this.#trips.averageMs;
+  }
+
+  /** The slowest of the last round trips, in milliseconds. */
+  get slowestTripMs(): number | undefined {
+    return this.#trips.slowestMs;
   }
 
   /** What the last claim was sized to (per slot under `"auto"`). */
@@ -84,8 +87,7 @@ export class Asking {
 
   /** A request that the engine answered at once took so many milliseconds. */
   tookRoundTrip(ms: number): void {
-    this.#roundTripMs =
-      this.#roundTripMs === undefined ? ms : this.#roundTripMs + ROUND_TRIP_WEIGHT * (ms - this.#roundTripMs);
+    this.#trips.took(ms);
   }
 
   /** In how many milliseconds the next claim should go out although no slot is free; `undefined` for not before one is. */
@@ -99,7 +101,7 @@ export class Asking {
       slots: this.#options.concurrency,
       runningForMs,
       averageMs: this.#rule.averageMs,
-      roundTripMs: this.#roundTripMs,
+      roundTripMs: this.#trips.averageMs,
     });
   }
 }

@@ -9,6 +9,7 @@ import {
   type BudgetLimits,
   type BudgetReserve,
   leastRequests,
+  requestTime,
   reserveFor,
   roomFor,
   type Spending,
@@ -19,6 +20,7 @@ import type { Crew } from "./crew.ts";
 import { type DrainReport, LEFT_UNKNOWN, leftOf, onlyPaused } from "./drain_report.ts";
 import { WorkerStoppedError } from "./errors.ts";
 import { fromMemo, type Learned, toMemo } from "./learned.ts";
+import { NextDue } from "./next_due.ts";
 import type { Platform } from "./platform.ts";
 import { withDeadline } from "./requests.ts";
 import type { RunLimiter } from "./run_limiter.ts";
@@ -28,7 +30,6 @@ import type { WorkerQueue } from "./worker.ts";
 const REQUESTS_WEIGHT = 0.3;
 
 export class BoundedRun implements RunLimiter {
-  reserve: BudgetReserve;
   readonly #platform: Platform;
   readonly #broker: Broker;
   readonly #limits: BudgetLimits;
@@ -38,14 +39,17 @@ export class BoundedRun implements RunLimiter {
   readonly #spent = new Set<QueueLoop>();
   /** Queues that have to wait for what others have in hand, and how much that was. */
   readonly #blocked = new Map<QueueLoop, number>();
-  /** When each queue's next job is due, on the platform's clock, as far as is known. */
-  readonly #dueAt = new Map<QueueLoop, number>();
+  readonly #nextDue = new Map<QueueLoop, NextDue>();
   readonly #learned = new Map<QueueLoop, Learned>();
   /** By this run's own jobs. */
   readonly #requestsPerJob = new Map<QueueLoop, number>();
   #noRoomFor: DrainReport["noRoomFor"];
   crew!: Crew;
   end: BudgetEnd | undefined;
+  #openedInMs = 0;
+  #reserve: BudgetReserve;
+  /** What a request is to be planned with, in milliseconds. */
+  #requestMs: number;
   /** What one request to the broker costs of the budget. */
   #requestCosts: 0 | 1 = 1;
   #jobs = 0;
@@ -57,7 +61,8 @@ export class BoundedRun implements RunLimiter {
     this.#limits = limits;
     this.#startedAt = startedAt;
     this.#requestsBefore = broker.requests;
-    this.reserve = reserveFor(limits, queues, true, 0);
+    this.#requestMs = requestTime(undefined, 0, true);
+    this.#reserve = reserveFor(limits, queues, true, this.#requestMs);
   }
 
   /**
@@ -68,9 +73,9 @@ export class BoundedRun implements RunLimiter {
   begin(crew: Crew): void {
     this.crew = crew;
     this.#requestCosts = this.#broker.requests > 0 ? 1 : 0;
-    const openedInMs = this.#platform.now() - this.#startedAt;
-    this.reserve = reserveFor(this.#limits, crew.loops.length, this.#requestCosts > 0, openedInMs);
+    this.#openedInMs = this.#platform.now() - this.#startedAt;
     const queues = crew.loops.length;
+    this.#keepBack(requestTime(undefined, this.#openedInMs, this.#requestCosts > 0));
     const least = leastRequests(this.requests, queues, this.reserve, this.#requestCosts);
     if (this.#limits.maxRequests < least) {
       throw new RangeError(
@@ -81,6 +86,23 @@ export class BoundedRun implements RunLimiter {
       const learned = fromMemo(crew.queues[index]?.memo);
       if (learned !== undefined) this.#learned.set(loop, learned);
     }
+  }
+
+  /** What is kept back to settle: time by what the last requests took. */
+  get reserve(): BudgetReserve {
+    let slowestMs: number | undefined;
+    for (const { asking } of this.crew.loops) {
+      const ms = asking.slowestTripMs;
+      if (ms !== undefined && (slowestMs === undefined || ms > slowestMs)) slowestMs = ms;
+    }
+    const requestMs = requestTime(slowestMs, this.#openedInMs, this.#requestCosts > 0);
+    if (requestMs !== this.#requestMs) this.#keepBack(requestMs);
+    return this.#reserve;
+  }
+
+  #keepBack(requestMs: number): void {
+    this.#requestMs = requestMs;
+    this.#reserve = reserveFor(this.#limits, this.crew.loops.length, this.#requestCosts > 0, requestMs);
   }
 
   /** How long handlers may work, in milliseconds from the run's start. */
@@ -181,14 +203,18 @@ export class BoundedRun implements RunLimiter {
     }
   }
 
-  missed(loop: QueueLoop, nextDueMs: number | undefined): void {
-    if (nextDueMs === undefined) this.#dueAt.delete(loop);
-    else this.#dueAt.set(loop, this.#platform.now() + nextDueMs);
+  missed(loop: QueueLoop, nextDueMs: number | undefined, ownEndsAt: number): void {
+    this.#nextDueOf(loop).told(this.#platform.now(), nextDueMs, ownEndsAt);
   }
 
   delayed(loop: QueueLoop, delayMs: number): void {
-    const known = this.#dueAt.get(loop) ?? Number.POSITIVE_INFINITY;
-    this.#dueAt.set(loop, Math.min(known, this.#platform.now() + delayMs));
+    this.#nextDueOf(loop).sentBack(this.#platform.now() + delayMs);
+  }
+
+  #nextDueOf(loop: QueueLoop): NextDue {
+    const known = this.#nextDue.get(loop) ?? new NextDue();
+    this.#nextDue.set(loop, known);
+    return known;
   }
 
   emptied(loop: QueueLoop): void {
@@ -219,7 +245,10 @@ export class BoundedRun implements RunLimiter {
     const sizes = await this.#sizes(queues);
     const emptied = sizes !== undefined && onlyPaused(sizes) ? "paused" : "empty";
     const now = this.#platform.now();
-    const dueAt = Math.min(...this.#dueAt.values());
+    const nextDueMs = this.crew.loops.map((loop, index) =>
+      this.#nextDue.get(loop)?.inMs(now, sizes?.[index]),
+    );
+    const firstMs = Math.min(...nextDueMs.filter((ms) => ms !== undefined));
     return {
       ...sum,
       requests: this.requests,
@@ -227,7 +256,7 @@ export class BoundedRun implements RunLimiter {
       stopped: this.end ?? (signalled ? "signal" : emptied),
       ...(this.#noRoomFor === undefined ? {} : { noRoomFor: this.#noRoomFor }),
       ...(sizes === undefined ? LEFT_UNKNOWN : leftOf(sizes)),
-      nextDueMs: dueAt === Number.POSITIVE_INFINITY ? null : Math.max(0, Math.ceil(dueAt - now)),
+      nextDueMs: firstMs === Number.POSITIVE_INFINITY ? null : firstMs,
     };
   }
 
@@ -302,7 +331,7 @@ export class BoundedRun implements RunLimiter {
       heldOfQueue: loop.unfinished + loop.asked,
       slots: loop.slots,
       averageMs: loop.asking.ownAverageMs,
-      roundTripMs: loop.asking.roundTripMs,
+      roundTripMs: loop.asking.roundTripMs ?? this.#requestMs,
       requestsPerJob: this.#requestsPerJob.get(loop),
       learned: this.#learned.get(loop),
     };

@@ -45,8 +45,8 @@ export interface Spending {
   readonly slots: number;
   /** What a job of the queue has taken in this run, in milliseconds; `undefined` before the first has ended. */
   readonly averageMs: number | undefined;
-  /** What a claim's round trip is expected to take, in milliseconds; `undefined` while unknown. */
-  readonly roundTripMs: number | undefined;
+  /** What a claim's round trip is expected to take, in milliseconds. */
+  readonly roundTripMs: number;
   /** Requests a job's handler has made in this run; `undefined` before the first has ended. */
   readonly requestsPerJob: number | undefined;
   /** What an earlier run learned of the queue, if any did. */
@@ -54,19 +54,41 @@ export interface Spending {
 }
 
 /**
- * The time kept back to settle: this share of the whole, but no more than two seconds; and where the link is slow, as long as a few requests
- * take, but no more than half of the whole.
+ * The time kept back to settle: this share of the whole, but no more than two seconds; and where the link is slow, as long as two requests take, one after the other, and half as
+ * long again should they be slower than any before, but no more than half of the whole. Two, for one may be under way when the time is over.
  */
 const RESERVE_SHARE = 0.1;
 const MOST_RESERVE_MS = 2_000;
-const RESERVE_REQUESTS = 3;
+const RESERVE_REQUESTS = 2 * 1.5;
 const MOST_RESERVE_SHARE = 0.5;
+
+/** No request is planned with less, in milliseconds: a runtime's timers are late by one or two, its first calls are slow, and on a busy machine a process waits for its turn. */
+const LEAST_REQUEST_MS = 5;
+
+/** An engine that is no HTTP service is opened by some requests in a row, at the least so many: a connection, a login, a look at what is there. */
+const OPENING_REQUESTS = 4;
+
+/**
+ * What a request is to be planned with, in milliseconds.
+ *
+ * @param slowestMs what the slowest took of late; `undefined` before the first was answered. Then opening says it.
+ * @param openedInMs how long opening the queues took.
+ * @param usesRequests whether opening took one HTTP request a queue, all at a time.
+ */
+export function requestTime(
+  slowestMs: number | undefined,
+  openedInMs: number,
+  usesRequests: boolean,
+): number {
+  const guessMs = usesRequests ? openedInMs : openedInMs / OPENING_REQUESTS;
+  return Math.max(LEAST_REQUEST_MS, slowestMs ?? guessMs);
+}
 
 /**
  * What to keep back: time for a last round of settling, and for each queue one request to settle and release all it holds, with one more should the engine have forgotten its
  * script.
  *
- * @param requestMs what a request takes, in milliseconds, as far as is known.
+ * @param requestMs what a request takes, in milliseconds: {@linkcode requestTime}.
  */
 export function reserveFor(
   limits: BudgetLimits,
@@ -119,7 +141,7 @@ export function leastRequests(
 
 function jobsByTime(limits: BudgetLimits, reserve: BudgetReserve, spent: Spending): number {
   if (limits.maxMs === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
-  const leftMs = limits.maxMs - reserve.ms - spent.elapsedMs - (spent.roundTripMs ?? 0);
+  const leftMs = limits.maxMs - reserve.ms - spent.elapsedMs - spent.roundTripMs;
   if (leftMs <= 0) return 0;
   const expectedMs = spent.averageMs ?? spent.learned?.averageMs;
   // Of an unknown queue a claim takes one job a slot, to learn what it costs.
@@ -153,7 +175,8 @@ export function startRefused(
 ): BudgetEnd | undefined {
   const expectedMs = spent.averageMs ?? 0;
   const expectedRequests = spent.requestsPerJob ?? Math.min(spent.learned?.requestsPerJob ?? 0, 1);
-  if (limits.maxMs - reserve.ms - spent.elapsedMs < expectedMs) return "time";
+  const leftMs = limits.maxMs - reserve.ms - spent.elapsedMs;
+  if (leftMs <= 0 || leftMs < expectedMs) return "time";
   if (limits.maxRequests - reserve.requests - spent.requests < expectedRequests) return "requests";
   return undefined;
 }

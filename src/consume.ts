@@ -21,8 +21,9 @@ import type { ClaimReply, SettleResult, Verdict } from "./broker.ts";
 import { BrokerLink } from "./broker_link.ts";
 import { BrokerRefusedError, LeaseLostError, WorkerStoppedError } from "./errors.ts";
 import { type HeldDelivery, HeldLease, type LeaseOwner } from "./held.ts";
+import { Holdings } from "./holdings.ts";
 import { LastChances } from "./last_chances.ts";
-import { claimWaitMs, leaseDeadline, renewalDue } from "./lease.ts";
+import { claimWaitMs, leaseDeadline, leaseMarginMs, renewalDue } from "./lease.ts";
 import { Looks } from "./looks.ts";
 import type { QueueLoopDeps } from "./loop_deps.ts";
 import { OneTimer } from "./one_timer.ts";
@@ -35,7 +36,7 @@ import type { QueueStats } from "./stats.ts";
 import { type PendingClaim, Traffic } from "./traffic.ts";
 import { fateOf } from "./triage.ts";
 import { Unclocked } from "./unclocked.ts";
-import { type Outcome, verdictOf } from "./verdict.ts";
+import { isLeftAtEnd, type Outcome, verdictOf } from "./verdict.ts";
 
 const NEVER = Number.POSITIVE_INFINITY;
 /** A time that has come on any clock, one that shows less than zero too. */
@@ -57,6 +58,8 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   /** Held, not started. */
   readonly #waiting: HeldDelivery[] = [];
   #phase: "running" | "stopping" | "closed" = "running";
+  /** Whether verdicts wait for each other until {@linkcode QueueLoop.flush}. */
+  #gathering = false;
   #flushing = false;
   #isRefused = false;
   #waking = false;
@@ -68,12 +71,10 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   #lastGot = 0;
   /** Whether the last claim told nothing. */
   #wasIdle = false;
-  #held = 0;
-  /** Whether all that was held is accounted for. */
-  #accounted = false;
   /** How long a claim waits at the engine, in milliseconds. */
   readonly #waitMs: number;
   readonly #lastChances: LastChances;
+  readonly #holdings: Holdings;
   /** For a pause after an error, a claim-ahead, or verdicts that must leave. */
   readonly #timer: OneTimer;
 
@@ -98,6 +99,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       run: worker.handler.run,
       timeoutMs: worker.options.timeoutMs,
       context: deps.context,
+      started: (jobs) => this.#reports.started(jobs),
       ended: (run, outcomes, left) => this.#ended(run, outcomes, left),
     });
     this.#looks = new Looks({
@@ -124,7 +126,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
         settled: (taken, results) => this.#settled(taken, results),
         roundTrip: (ms) => this.asking.tookRoundTrip(ms),
         renewed: (leaseIds, results) => this.#reports.renewed(leaseIds, results),
-        lost: (entry) => this.#lose(entry.held),
+        lost: (entry) => this.#holdings.lose(entry.held),
         failed: (verb, error, retryInMs) => this.#reports.brokerError(verb, error, retryInMs),
         refused: (error) => this.#refuse(error),
         wake: this.wake,
@@ -133,6 +135,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     this.#timer = new OneTimer(platform, this.wake);
     this.#waitMs = deps.waits && deps.limiter === undefined ? claimWaitMs(this.leaseMs, this.renews) : 0;
     this.#lastChances = new LastChances(deps.gate, this);
+    this.#holdings = new Holdings(deps.keeper, this.#reports, this.#lastChances);
     deps.gate.join(this);
   }
 
@@ -152,6 +155,14 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     // Bodies still being checked belong to jobs whose handlers were not called yet.
     this.#slots.interruptUnstarted();
     this.wake();
+  }
+
+  /**
+   * A run's handlers are about to be interrupted: what that brings leaves together, by the flush at the latest, for the end of its time has room for few round trips. Where nothing
+   * renews leases meanwhile, and in a worker, which has time, it leaves as ever.
+   */
+  gather(): void {
+    this.#gathering = this.renews && this.#deps.limiter !== undefined;
   }
 
   /** What verdicts there are leave now: no other is waited for. */
@@ -191,12 +202,12 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   /** Deliveries claimed and not settled. */
   get held(): number {
-    return this.#held;
+    return this.#holdings.count;
   }
 
   /** Deliveries claimed whose handlers are not done. */
   get unfinished(): number {
-    return this.#held - this.#outbox.waiting - this.#outbox.inFlight;
+    return this.#holdings.count - this.#outbox.waiting - this.#outbox.inFlight;
   }
 
   /** How many a claim under way may bring. */
@@ -234,22 +245,23 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   /** Ends the loop. A claim whose answer never came is given back by its lease's id. Never rejects. */
   async close(): Promise<void> {
-    const { gate, limiter } = this.#deps;
+    const { platform, gate, keeper, limiter } = this.#deps;
     const givesBack =
       this.#phase !== "closed" && this.#traffic.unanswered !== undefined && limiter?.maySettle() !== false;
     this.#phase = "closed";
     const given = this.#traffic.close(givesBack);
     this.#timer.set(NEVER);
     gate.leave(this);
-    if (!this.#accounted) this.#reports.unsettled(this.#held);
-    this.#held = 0;
-    this.#accounted = true;
+    // What could not be settled comes back by itself.
+    if (this.#holdings.count > 0) limiter?.delayed(this, keeper.endsAt(this) - platform.now());
+    this.#holdings.close();
     try {
       await this.#looks.close();
     } catch (error) {
       this.#reports.brokerError("watch", asError(error), undefined);
     }
     await given;
+    this.#link.close();
   }
 
   stats(): QueueStats {
@@ -257,11 +269,10 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       queue: this.name,
       ...this.#reports.counters,
       running: this.#slots.busy,
-      held: this.#held,
+      held: this.#holdings.count,
       averageMs: this.asking.averageMs,
       prefetch: this.asking.prefetch,
       roundTripMs: this.asking.roundTripMs,
-    this.#link.close();
     };
   }
 
@@ -315,14 +326,14 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   lost(lease: HeldLease, why: string): void {
     this.#slots.abortLease(lease, (jobId) => new LeaseLostError(jobId, why));
-    for (const job of this.#slots.jobs()) if (job.held.lease === lease) this.#lose(job.held);
+    for (const job of this.#slots.jobs()) if (job.held.lease === lease) this.#holdings.lose(job.held);
     for (const held of this.#waiting.filter((one) => one.lease === lease)) {
       this.#waiting.splice(this.#waiting.indexOf(held), 1);
-      this.#lose(held);
+      this.#holdings.lose(held);
     }
-    for (const entry of this.#outbox.dropLease(lease)) this.#lose(entry.held);
+    for (const entry of this.#outbox.dropLease(lease)) this.#holdings.lose(entry.held);
     if (this.#lastChances.kept?.lease === lease)
-      for (const held of this.#lastChances.takeKept()) this.#lose(held);
+      for (const held of this.#lastChances.takeKept()) this.#holdings.lose(held);
     this.#hungry = true;
     this.wake();
   }
@@ -343,14 +354,8 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       if (limiter !== undefined && !limiter.mayStart(this)) return this.#releaseWaiting();
       if (group.length === 1) this.#waiting.shift();
       else this.#waiting.splice(0, group.length);
-      this.#startGroup(group);
+      this.#slots.start(group);
     }
-  }
-
-  #startGroup(group: readonly HeldDelivery[]): void {
-    for (const held of group) held.started = true;
-    this.#reports.started(group);
-    this.#slots.start(group);
   }
 
   #ended(run: Run, outcomes: readonly Outcome[], left: boolean): void {
@@ -361,12 +366,12 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     for (const [index, job] of run.jobs.entries()) {
       requests += job.fetches;
       // How long the run's end took to come says nothing of how long a job takes.
-      if (outcomes[index]?.kind !== "ignored") this.#costs.ended(now, ranMs);
+      if (!isLeftAtEnd(outcomes[index])) this.#costs.ended(now, ranMs);
       if (left) this.#reports.abandoned(job.id);
       const { lease } = job.held;
       if (this.#phase === "closed" || keeper.expired(lease)) {
         // Lost while it ran, or just now noticed; or refused, so that no verdict is sent any more.
-        this.#lose(job.held);
+        this.#holdings.lose(job.held);
         continue;
       }
       const verdict = verdictOf(outcomes[index] as Outcome, {
@@ -433,7 +438,8 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     const { oldestSince } = this.#outbox;
     const { claiming } = this.#traffic;
     const busy = this.#slots.busy > 0 || this.#waiting.length > 0;
-    if ((busy || claiming) && !this.#flushing && limiter?.saving() === true) return NEVER;
+    const together = this.#gathering || limiter?.saving() === true;
+    if ((busy || claiming) && !this.#flushing && together) return NEVER;
     if (this.#phase !== "running" || oldestSince === undefined) return AT_ONCE;
     if (this.#lastChances.inHand) return AT_ONCE;
     // A claim under way brings work, and so a request to ride on.
@@ -453,7 +459,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     let waitMs = this.#waitMs;
     let wanted: number;
     // Verdicts that leave with the claim, or right before it, make room at the engine.
-    const held = this.#held - this.#outbox.waiting;
+    const held = this.#holdings.count - this.#outbox.waiting;
     if (gate.closed) {
       slots = 1;
       wanted = 1;
@@ -533,7 +539,9 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     this.#isRefused = true;
     // A claim that is held back by a renewal must not be sent any more.
     this.#traffic.stopping();
-    for (const held of [...this.#waiting.splice(0), ...this.#lastChances.takeKept()]) this.#lose(held);
+    for (const held of [...this.#waiting.splice(0), ...this.#lastChances.takeKept()]) {
+      this.#holdings.lose(held);
+    }
     this.#reports.refused(error);
     this.#deps.refused(error);
     this.wake();
@@ -543,12 +551,12 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   #loseUnsent(): void {
     const unsent = this.#outbox.take();
     this.#outbox.answered(unsent);
-    for (const { held } of unsent) this.#lose(held);
+    for (const { held } of unsent) this.#holdings.lose(held);
   }
 
   #received(claim: PendingClaim, reply: ClaimReply, sentAt: number): void {
     if (this.#phase === "closed") return;
-    const { platform, keeper, gate, limiter } = this.#deps;
+    const { platform, gate, limiter } = this.#deps;
     const now = platform.now();
     const got = reply.deliveries.length;
     this.#lastGot = got;
@@ -569,10 +577,9 @@ export class QueueLoop implements SoloMember, LeaseOwner {
         leaseDeadline(sentAt, this.leaseMs),
         this.renews ? renewalDue(sentAt, this.leaseMs) : NEVER,
       );
-      this.#held += got;
+      this.#holdings.took(lease);
       limiter?.took(got);
       this.#looks.found();
-      keeper.add(lease);
       this.#take(reply, lease, now);
     } else if (gate.owns(this)) {
       this.#giveBackGate();
@@ -581,8 +588,8 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   }
 
   #planLook(reply: ClaimReply, got: number): void {
-    const { limiter, waits } = this.#deps;
-    limiter?.missed(this, reply.nextDueMs);
+    const { limiter, waits, keeper } = this.#deps;
+    limiter?.missed(this, reply.nextDueMs, keeper.endsAt(this) - leaseMarginMs(this.leaseMs));
     if (limiter !== undefined || this.#phase !== "running") return;
     if (waits) {
       this.#hungry = true;
@@ -639,7 +646,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     if (limiter !== undefined && !limiter.mayStart(this)) return this.#releaseWaiting();
     this.#lastChances.starts(held);
     this.#reports.lastChance(held);
-    this.#startGroup([held]);
+    this.#slots.start([held]);
     this.#lastChances.over(held);
   }
 
@@ -652,32 +659,16 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   #settled(taken: readonly OutgoingVerdict[], results: readonly SettleResult[]): void {
     let soonest = NEVER;
     for (const [index, { held, verdict }] of taken.entries()) {
-      // What the broker took counts, even if we had given the lease up meanwhile.
       if (results[index] !== "done") {
-        this.#lose(held);
+        this.#holdings.lose(held);
         continue;
       }
-      this.#reports.settled(held, verdict.kind);
-      this.#closeOne(held);
+      this.#holdings.settled(held, verdict.kind);
       if (verdict.kind === "retry") soonest = Math.min(soonest, verdict.delayMs);
     }
     if (soonest === NEVER) return;
     this.#deps.limiter?.delayed(this, soonest);
     if (this.#phase === "running") this.#looks.expect(soonest);
-  }
-
-  #lose(held: HeldDelivery): void {
-    if (held.over || this.#accounted) return;
-    this.#reports.lost(held);
-    this.#closeOne(held);
-  }
-
-  #closeOne(held: HeldDelivery): void {
-    held.over = true;
-    this.#lastChances.over(held);
-    this.#held -= 1;
-    held.lease.open -= 1;
-    if (held.lease.open === 0) this.#deps.keeper.drop(held.lease);
   }
 
   #look(woken: boolean): void {

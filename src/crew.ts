@@ -29,8 +29,8 @@ export interface CrewDeps {
   readonly limiter?: RunLimiter | undefined;
   /** How long opening may take at most, in milliseconds. */
   readonly openWithinMs?: number | undefined;
-  /** Unix milliseconds at which all handlers have to be done; `Infinity` for a worker. */
-  readonly endsAt: number;
+  /** Unix milliseconds at which all handlers have to be done, as far as is known by now; `Infinity` for a worker. */
+  readonly endsAt: () => number;
   /** Called before each request of a handler. */
   readonly beforeFetch: () => void;
   readonly refused: (error: BrokerRefusedError) => void;
@@ -110,9 +110,15 @@ export class Crew {
     const { by = Number.POSITIVE_INFINITY } = times;
     const atMost = (ms: number) => Math.max(0, Math.min(ms, by - platform.now()));
     const idle = () => this.loops.every((loop) => loop.running === 0);
+    const graceMs = atMost(times.graceMs);
+    // What goes back unstarted leaves with what is interrupted, where that is to be at once.
+    if (graceMs === 0) for (const loop of this.loops) loop.gather();
     for (const loop of this.loops) loop.stopTaking();
-    if (!(await this.changes.until(platform, atMost(times.graceMs), idle))) {
-      for (const loop of this.loops) loop.abortRunning(new WorkerStoppedError(why));
+    if (!(await this.changes.until(platform, graceMs, idle))) {
+      for (const loop of this.loops) {
+        loop.gather();
+        loop.abortRunning(new WorkerStoppedError(why));
+      }
       await this.changes.until(platform, atMost(times.abortWaitMs), idle);
       for (const loop of this.loops) loop.leaveRunning();
     }
@@ -173,7 +179,8 @@ function loopDeps(
       queue: worker.handler.queue,
       maxAttempts,
       log,
-      deadline: () => (timeoutMs === undefined ? endsAt : Math.min(endsAt, platform.wallNow() + timeoutMs)),
+      deadline: () =>
+        timeoutMs === undefined ? endsAt() : Math.min(endsAt(), platform.wallNow() + timeoutMs),
       beforeFetch,
     },
     limiter,

@@ -80,6 +80,7 @@ export async function drain(definition: WorkerDefinition, deps: DrainDeps): Prom
   const queues = chosenQueues(definition, deps.queues);
   const limits = resolveBudget(deps.budget ?? {}, platform);
   const startedAt = platform.now();
+  const startedAtWall = platform.wallNow();
   const events = new Events();
   if (deps.on !== undefined) events.on(deps.on);
   const run = new BoundedRun(platform, broker, limits, startedAt, queues.length);
@@ -97,7 +98,7 @@ export async function drain(definition: WorkerDefinition, deps: DrainDeps): Prom
     queues,
     limiter: run,
     openWithinMs: limits.maxMs,
-    endsAt: platform.wallNow() + run.workMs,
+    endsAt: () => startedAtWall + run.workMs,
     beforeFetch: () => run.beforeFetch(),
     refused: (error) => {
       broken ??= error;
@@ -108,9 +109,9 @@ export async function drain(definition: WorkerDefinition, deps: DrainDeps): Prom
   signal?.addEventListener("abort", onAbort);
   try {
     if (signal?.aborted !== true) await crew.start();
-    const finished = await crew.changes.until(
+    const finished = await finishedInTime(
+      run,
       platform,
-      run.leftMs(),
       () => broken !== undefined || signal?.aborted === true || run.over(),
     );
     if (!finished) run.end ??= "time";
@@ -128,6 +129,16 @@ export async function drain(definition: WorkerDefinition, deps: DrainDeps): Prom
   }
   if (broken !== undefined) throw broken;
   return run.report(queues, signal?.aborted === true);
+}
+
+/** Resolves to true once the run is over, to false when its time for work is: what is kept back may change meanwhile. */
+async function finishedInTime(run: BoundedRun, platform: Platform, over: () => boolean): Promise<boolean> {
+  for (;;) {
+    const { workMs } = run;
+    await run.crew.changes.until(platform, run.leftMs(), () => over() || run.workMs !== workMs);
+    if (over()) return true;
+    if (run.leftMs() <= 0) return false;
+  }
 }
 
 function nextFailures(event: EddyEvent, failures: number): number {

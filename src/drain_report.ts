@@ -7,7 +7,7 @@ import type { QueueSizes } from "./broker.ts";
 import type { BudgetEnd } from "./budget.ts";
 
 export interface DrainReport {
-  /** Jobs whose handler was started. */
+  /** Jobs that a handler was called with: not those with an invalid body, nor any that the end of the run kept from it. */
   readonly jobs: number;
   readonly acked: number;
   readonly retried: number;
@@ -41,8 +41,8 @@ export interface DrainReport {
   /** Of these: held by others, or lost here and to come back when their leases are over. */
   readonly leftHeld: number | null;
   /**
-   * In how many milliseconds the next job is due that was not due yet: a delayed one, or one whose lease ends. 0 when it is due by now; `null` when none is known of, or the
-   * broker cannot tell.
+   * In how many milliseconds the next job is due that was not due yet: a delayed one, or one whose lease ends. 0 when it is due by now; `null` when none is known of (the last claim
+   * that came back short told of the first alone, and it may be done by now), or the broker cannot tell.
    */
   readonly nextDueMs: number | null;
 }

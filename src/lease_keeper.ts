@@ -92,6 +92,15 @@ export class LeaseKeeper {
     }
   }
 
+  /** When the first of the owner's leases ends at the earliest, if it is not renewed any more; `Infinity` where it has none. */
+  endsAt(owner: LeaseOwner): number {
+    let endsAt = Number.POSITIVE_INFINITY;
+    for (const lease of this.#leases) {
+      if (lease.owner === owner) endsAt = Math.min(endsAt, lease.sentAt + owner.leaseMs);
+    }
+    return endsAt;
+  }
+
   /** Whether a lease is over by the clock, its timer being late; if so its owner is told first. */
   expired(lease: HeldLease): boolean {
     if (!lease.lost && this.#platform.now() >= lease.deadline) this.#lose(lease, RAN_OUT);

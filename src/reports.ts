@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { ActiveJob } from "./active_job.ts";
 import type { Verdict } from "./broker.ts";
 import type { EddyEvent, Events } from "./events.ts";
 import type { HeldDelivery } from "./held.ts";
@@ -25,16 +26,11 @@ export class Reports {
     this.#tell(() => ({ type: "claimed", queue: this.#queue, leaseId, asked, got, tookMs }));
   }
 
-  started(group: readonly HeldDelivery[]): void {
-    this.counters.started += group.length;
-    for (const { delivery } of group) {
-      this.#tell(() => ({
-        type: "started",
-        queue: this.#queue,
-        jobId: delivery.id,
-        leaseId: delivery.leaseId,
-        attempt: delivery.attempt,
-      }));
+  /** A handler is called with these jobs. */
+  started(jobs: readonly ActiveJob[]): void {
+    this.counters.started += jobs.length;
+    for (const { id: jobId, leaseId, attempt } of jobs) {
+      this.#tell(() => ({ type: "started", queue: this.#queue, jobId, leaseId, attempt }));
     }
   }
 

@@ -23,9 +23,9 @@ export interface RunLimiter {
   took(count: number): void;
   /** A handler is done: how long it took, the requests it made, and how many jobs it had. */
   ran(loop: QueueLoop, ms: number, requests: number, jobs: number): void;
-  /** A claim came back short: in how many milliseconds the next job is due, if the engine says so. */
-  missed(loop: QueueLoop, nextDueMs: number | undefined): void;
-  /** A job went back to its queue, due in so many milliseconds. */
+  /** A claim came back short: in how many milliseconds the next job is due, if the engine says so, and when the first of the loop's own leases may end. */
+  missed(loop: QueueLoop, nextDueMs: number | undefined, ownEndsAt: number): void;
+  /** A job goes back to its queue, or was left to its lease, and is due in so many milliseconds. */
   delayed(loop: QueueLoop, delayMs: number): void;
   /** The queue had nothing, and nothing of it is held. */
   emptied(loop: QueueLoop): void;

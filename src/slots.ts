@@ -12,7 +12,10 @@ import { isPromise } from "./promises.ts";
 import type { QueueHandler } from "./queue.ts";
 import type { Outcome } from "./verdict.ts";
 
-/** How long a handler may take to heed its timeout before its slot is taken from it, in milliseconds. */
+/**
+ * How long a handler may take to heed its timeout before its slot is taken from it, in milliseconds. One that never ends would have the slot for ever otherwise. Its job does not come
+ * back sooner than its lease would have ended: until then no other call of it begins, though this one may go on.
+ */
 const TIMEOUT_HEED_MS = 2_000;
 
 /** One slot's work: the jobs given to a handler together. */
@@ -26,13 +29,15 @@ export interface SlotsOptions {
   readonly run: QueueHandler["run"];
   readonly timeoutMs: number | undefined;
   readonly context: JobContext;
+  /** A handler is about to be called with these jobs. */
+  readonly started: (jobs: readonly ActiveJob[]) => void;
   /** A slot is free again. One outcome a job, in order. `left` when the handler still runs but was given up. */
   readonly ended: (run: Run, outcomes: readonly Outcome[], left: boolean) => void;
 }
 
 const RETURNED: Outcome = Object.freeze({ kind: "returned" });
 const INTERRUPTED: Outcome = Object.freeze({ kind: "interrupted" });
-const IGNORED: Outcome = Object.freeze({ kind: "ignored", delayMs: undefined });
+const IGNORED: Outcome = Object.freeze({ kind: "ignored", delayMs: undefined, timeout: undefined });
 
 class OpenRun implements Run {
   readonly jobs: readonly ActiveJob[];
@@ -139,6 +144,8 @@ export class Slots {
       return this.#end(run, faults.every((fault) => fault !== undefined) ? RETURNED : INTERRUPTED);
     }
     const { run: handling } = this.#options;
+    for (const { held } of good) held.started = true;
+    this.#options.started(good);
     let result: unknown;
     try {
       result = handling.kind === "single" ? handling.handler(good[0] as Job) : handling.handler(good);
@@ -171,7 +178,7 @@ export class Slots {
     if (!run.invoked) return this.#end(run, { kind: "threw", error: reason });
     // A handler that ignores its signal must not keep the slot for ever.
     run.cancelTimeout = this.#options.platform.setTimer(TIMEOUT_HEED_MS, () => {
-      this.#end(run, { kind: "threw", error: reason }, true);
+      this.#end(run, { kind: "ignored", delayMs: undefined, timeout: reason }, true);
     });
   }
 }

@@ -63,7 +63,7 @@ export async function startWorker(definition: WorkerDefinition, deps: WorkerDeps
     events,
     log: definition.log ?? deps.log,
     queues: definition.queues,
-    endsAt: Number.POSITIVE_INFINITY,
+    endsAt: () => Number.POSITIVE_INFINITY,
     beforeFetch: () => {},
     refused: (error) => {
       refusal ??= error;

@@ -11,7 +11,7 @@ export interface QueueStats {
   readonly emptyClaims: number;
   /** Deliveries received. */
   readonly received: number;
-  /** Handlers' jobs started. */
+  /** Jobs that a handler was called with. */
   readonly started: number;
   /** Verdicts the broker took. */
   readonly acked: number;

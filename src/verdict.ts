@@ -5,7 +5,7 @@
  */
 import { fullJitter } from "./backoff.ts";
 import { type Delivery, MAX_ERROR_LENGTH, type Verdict } from "./broker.ts";
-import { isPermanent } from "./errors.ts";
+import { isPermanent, type JobTimeoutError } from "./errors.ts";
 import type { BackoffOptions } from "./options.ts";
 
 /** How a handler ended. */
@@ -18,8 +18,12 @@ export type Outcome =
   | { readonly kind: "dead"; readonly reason: string }
   /** It threw after the worker's stop had aborted it, or was never called because of it: not the job's fault. */
   | { readonly kind: "interrupted" }
-  /** It still ran when the run's end could wait no longer. `delayMs` is what it had asked for itself. */
-  | { readonly kind: "ignored"; readonly delayMs: number | undefined };
+  /** It was told to stop, by its `timeout` or else by the run's end, and still ran when no more could be waited. `delayMs` is what it had asked for itself. */
+  | {
+      readonly kind: "ignored";
+      readonly delayMs: number | undefined;
+      readonly timeout: JobTimeoutError | undefined;
+    };
 
 export interface VerdictContext {
   readonly attempt: number;
@@ -35,6 +39,11 @@ const RELEASE: Verdict = Object.freeze({ kind: "release" });
 const IGNORED =
   "The handler ignored its signal when the run ended; make it heed job.signal, or give the run more time";
 
+/** Whether its handler still ran at the run's end, so that it is not known how long it takes. */
+export function isLeftAtEnd(outcome: Outcome | undefined): boolean {
+  return outcome?.kind === "ignored" && outcome.timeout === undefined;
+}
+
 /** What becomes of a job, by how its handler ended. */
 export function verdictOf(outcome: Outcome, context: VerdictContext): Verdict {
   switch (outcome.kind) {
@@ -48,9 +57,15 @@ export function verdictOf(outcome: Outcome, context: VerdictContext): Verdict {
       const reason = outcome.reason ?? "the handler asked for a retry";
       return again(context, reason, outcome.delayMs);
     }
-    case "ignored":
+    case "ignored": {
+      const { timeout } = outcome;
+      const reason =
+        timeout === undefined
+          ? IGNORED
+          : `${describe(timeout)}, and ignored its signal; make it heed job.signal`;
       // It may go on for a while: its job does not come back sooner than if it were left to its lease.
-      return again(context, IGNORED, Math.max(context.leaseLeftMs, outcome.delayMs ?? retryDelay(context)));
+      return again(context, reason, Math.max(context.leaseLeftMs, outcome.delayMs ?? retryDelay(context)));
+    }
     case "threw": {
       const text = describe(outcome.error);
       if (isPermanent(outcome.error)) return { kind: "dead", error: cut(text) };

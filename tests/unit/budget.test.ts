@@ -1,7 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type BudgetLimits, reserveFor, roomFor, type Spending, startRefused } from "../../src/budget.ts";
+import {
+  type BudgetLimits,
+  requestTime,
+  reserveFor,
+  roomFor,
+  type Spending,
+  startRefused,
+} from "../../src/budget.ts";
 import { claimAheadInMs } from "../../src/claim_ahead.ts";
+import { RoundTrips } from "../../src/round_trips.ts";
 import { noStrayRejections } from "../support/world.ts";
 
 noStrayRejections();
@@ -73,7 +81,7 @@ describe("budgets", () => {
     heldOfQueue: 0,
     slots: 2,
     averageMs: undefined,
-    roundTripMs: undefined,
+    roundTripMs: 0,
     requestsPerJob: undefined,
     learned: undefined,
   };
@@ -174,5 +182,35 @@ describe("budgets", () => {
     expect(reserveFor({ ...none, maxMs: 1_000 }, 1, true, 100).ms).toBe(300);
     expect(reserveFor({ ...none, maxMs: 1_000 }, 1, true, 9_000).ms).toBe(500);
     expect(reserveFor(none, 1, false, 100)).toEqual({ ms: 0, requests: 0 });
+  });
+
+  test("a request is planned with what the last ones took, before the first with what opening did", () => {
+    expect(requestTime(undefined, 80, true)).toBe(80);
+    expect(requestTime(undefined, 80, false)).toBe(20);
+    expect(requestTime(30, 80, true)).toBe(30);
+    expect(requestTime(130, 80, false)).toBe(130);
+    expect(requestTime(0, 80, true)).toBe(5);
+    expect(requestTime(undefined, 0, true)).toBe(5);
+  });
+
+  test("no job is started when nothing of the time to work is left, however short it would be", () => {
+    const spent = { ...fresh, elapsedMs: 900 };
+    expect(startRefused({ ...none, maxMs: 1_000 }, { ms: 100, requests: 0 }, spent)).toBe("time");
+    expect(startRefused({ ...none, maxMs: 1_000 }, { ms: 99, requests: 0 }, spent)).toBeUndefined();
+  });
+});
+
+describe("round trips", () => {
+  test("the slowest of the last eight counts, and a hiccup is forgotten after them", () => {
+    const trips = new RoundTrips();
+    expect(trips.slowestMs).toBeUndefined();
+    trips.took(500);
+    for (let nth = 1; nth < 8; nth += 1) {
+      trips.took(10 + nth);
+      expect(trips.slowestMs).toBe(500);
+    }
+    trips.took(3);
+    expect(trips.slowestMs).toBe(17);
+    expect(trips.averageMs).toBeGreaterThan(17);
   });
 });

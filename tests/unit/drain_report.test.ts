@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { readable } from "../../runtimes/cli/commands/drain.ts";
+import type { Job } from "../../src/job.ts";
 import { queue } from "../../src/queue.ts";
 import { defineWorker } from "../../src/worker.ts";
 import { define, drained } from "../support/draining.ts";
@@ -49,6 +50,69 @@ describe("a drain's report", () => {
     );
     expect(report).toMatchObject({ retried: 1, leftDelayed: 1, stopped: "time" });
     expect(report.nextDueMs).toBeGreaterThan(99_000);
+  });
+
+  test("tells of no lease of its own that it has settled since, but of what is due before", async () => {
+    for (const lacks of [[], ["exchange"]] as const) {
+      for (const [delayed, nextDueMs] of [
+        [0, null],
+        [1, 6_100],
+      ] as const) {
+        const world = new World({ lacks });
+        await world.add(1);
+        await world.add(delayed, { delayMs: 7_000 });
+        // A slot is free beside it, so the queue is looked at, which tells of its lease.
+        const report = await drained(
+          world,
+          define((job) => new Promise((_, reject) => job.signal.addEventListener("abort", reject)), {
+            concurrency: 2,
+          }),
+          { budget: { maxMs: 1_000 } },
+        );
+        expect(report).toMatchObject({ released: 1, leftReady: 1, leftDelayed: delayed, stopped: "time" });
+        if (nextDueMs === null) expect(report.nextDueMs).toBeNull();
+        else expect(report.nextDueMs).toBe(nextDueMs);
+      }
+    }
+  });
+
+  test("nor of another worker's that is over, and its job gone", async () => {
+    for (const leaseMs of [3_000, 60_000]) {
+      for (const isAlive of [true, false]) {
+        const world = new World();
+        const engine = world.engineQueue("work", leaseMs);
+        await world.add(1);
+        const { deliveries } = await engine.claim({ leaseId: "other", max: 1, waitMs: 0 });
+        await world.add(1);
+        if (isAlive) {
+          world.platform.setTimer(500, () => {
+            void engine.settle(deliveries.map((delivery) => ({ delivery, verdict: { kind: "ack" } })));
+          });
+        }
+        const untilAborted = (job: Job<unknown>) =>
+          new Promise<void>((resolve) => {
+            job.signal.addEventListener("abort", () => {
+              job.deadLetter("it took too long");
+              resolve();
+            });
+          });
+        const report = await drained(world, define(untilAborted, { concurrency: 2 }), {
+          budget: { maxMs: 5_000 },
+        });
+        expect(report).toMatchObject({ dead: 1, stopped: "time", leftReady: 0, leftHeld: isAlive ? 0 : 1 });
+        // Where it came to be claimable it is due by now. Where its end came after that of the run's own lease it is not known.
+        const left = leaseMs < 30_000 ? 0 : null;
+        expect(report.nextDueMs).toBe(isAlive ? null : left);
+      }
+    }
+  });
+
+  test("tells when a job comes back whose verdict the broker never confirmed", async () => {
+    const world = new World();
+    await world.add(1);
+    world.broker.fault = ({ settle }) => (settle.length > 0 ? "hangs" : undefined);
+    const report = await drained(world, define(world.takes(1)), { budget: { maxMs: 5_000 } });
+    expect(report).toMatchObject({ lost: 1, nextDueMs: 25_000 });
   });
 
   test("says in a sentence that time was left, but not for one more job", async () => {

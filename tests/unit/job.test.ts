@@ -118,6 +118,53 @@ describe("a timeout", () => {
     expect(world.told("finished")[0]?.ranMs).toBe(2_500);
   });
 
+  test("that is ignored: its slot takes the next job, and its own job no second call while its lease would have held", async () => {
+    for (const leaseMs of [3_000, 30_000]) {
+      const world = new World();
+      const [slow] = await world.add(2);
+      let running = 0;
+      const starts: number[] = [];
+      const worker = await world.start(
+        async (job) => {
+          if (job.id !== slow) return;
+          starts.push(world.platform.now());
+          running += 1;
+          expect(running).toBe(1);
+          // Longer than it is waited for, and than a retry would be put off, but no longer than the lease.
+          await world.platform.sleep(job.attempt === 1 ? 2_500 + leaseMs * 0.6 : 1);
+          running -= 1;
+        },
+        { timeoutMs: 500, leaseMs, prefetch: 1, backoff: () => 10 },
+      );
+      await world.until(() => worker.stats()[0]?.acked === 1);
+      expect(world.platform.now()).toBeLessThan(2_600);
+      await world.untilEmpty();
+      expect(starts.length).toBe(2);
+      expect(worker.stats()[0]).toMatchObject({ acked: 2, retried: 1, abandoned: 1, lost: 0 });
+      await world.platform.run(worker.stop());
+    }
+  });
+
+  test("that is ignored for ever costs an attempt each time, until the job is a dead letter; no slot is lost for it", async () => {
+    const world = new World();
+    const [bad] = await world.add(20);
+    const worker = await world.start((job) => (job.id === bad ? new Promise(() => {}) : undefined), {
+      timeoutMs: 500,
+      maxAttempts: 3,
+      leaseMs: 10_000,
+    });
+    await world.untilEmpty();
+    expect(worker.stats()[0]).toMatchObject({ acked: 19, retried: 2, dead: 1, abandoned: 3, running: 0 });
+    expect((await world.peek("dead"))[0]).toMatchObject({
+      id: bad,
+      attempts: 3,
+      error: expect.stringMatching(
+        /^JobTimeoutError: .*500, and ignored its signal; make it heed job.signal$/,
+      ),
+    });
+    await world.platform.run(worker.stop());
+  });
+
   test("does not touch a job that is done in time", async () => {
     const world = new World();
     await world.add(20);
