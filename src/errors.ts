@@ -5,6 +5,11 @@
  * @module
  */
 
+export interface BrokerErrorOptions extends ErrorOptions {
+  /** Default false. */
+  readonly unchanged?: boolean;
+}
+
 /** A broker could not be asked, or answered with an error. Passing: the loop tries again with backoff. */
 export class BrokerError extends Error {
   override name = "BrokerError";
@@ -12,11 +17,14 @@ export class BrokerError extends Error {
   readonly broker: string;
   /** Which verb failed. */
   readonly verb: string;
+  /** Whether it is certain that the verb changed nothing. False where it cannot be known, as of a reply that was lost. */
+  readonly unchanged: boolean;
 
-  constructor(broker: string, verb: string, message: string, options?: ErrorOptions) {
+  constructor(broker: string, verb: string, message: string, options: BrokerErrorOptions = {}) {
     super(message, options);
     this.broker = broker;
     this.verb = verb;
+    this.unchanged = options.unchanged ?? false;
   }
 }
 

@@ -16,7 +16,7 @@ import {
   type RawBody,
 } from "./broker.ts";
 import { byteLength, decodeBody, encodeBody } from "./codec.ts";
-import { BrokerRefusedError, EnqueueError } from "./errors.ts";
+import { BrokerError, BrokerRefusedError, EnqueueError } from "./errors.ts";
 import { assertKnownFields, isRecord, kindOf } from "./known_fields.ts";
 import type { Platform } from "./platform.ts";
 import type { QueueDefinition } from "./queue.ts";
@@ -211,27 +211,34 @@ export class Producer {
     const done: Enqueued[] = [];
     while (done.length < jobs.length) {
       const chunk = nextChunk(jobs, sizes, done.length, queue.limits.maxEnqueue);
-      try {
-        done.push(...(await this.#enqueueChunk(queue, chunk)));
-      } catch (thrown) {
-        if (thrown instanceof BrokerRefusedError && done.length === 0) throw thrown;
-        const error = asError(thrown);
-        throw new EnqueueError(
-          `Cannot enqueue to ${queue.name}: ${error.message} (${done.length} of ${jobs.length} jobs were accepted; whether the next ${chunk.length} were is not known)`,
-          done.length,
-          chunk.length,
-          { cause: error },
-        );
+      const sent = await this.#enqueueChunk(queue, chunk);
+      if (!("failed" in sent)) {
+        done.push(...sent);
+        continue;
       }
+      const { failed, unchanged } = sent;
+      if (failed instanceof BrokerRefusedError && done.length === 0) throw failed;
+      const rest = unchanged ? "no other one was" : `whether the next ${chunk.length} were is not known`;
+      throw new EnqueueError(
+        `Cannot enqueue to ${queue.name}: ${failed.message} (${done.length} of ${jobs.length} jobs were accepted; ${rest})`,
+        done.length,
+        unchanged ? 0 : chunk.length,
+        { cause: failed },
+      );
     }
     return done;
   }
 
-  async #enqueueChunk(queue: BrokerQueue, chunk: readonly NewJob[]): Promise<readonly Enqueued[]> {
+  /** What one request's jobs became; or why it failed, and whether it is certain that no try of it changed anything. */
+  async #enqueueChunk(
+    queue: BrokerQueue,
+    chunk: readonly NewJob[],
+  ): Promise<readonly Enqueued[] | { readonly failed: Error; readonly unchanged: boolean }> {
     const { broker, platform, requestTimeoutMs = 5_000 } = this.#deps;
     const requestId = platform.randomId();
     // Only where the request id keeps a second copy out may it be sent again.
     const tries = broker.capabilities.has("dedupe") ? TRIES : 1;
+    let unchanged = true;
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await withDeadline(
@@ -242,8 +249,10 @@ export class Producer {
           queue.enqueue(requestId, chunk),
         );
       } catch (error) {
-        if (attempt >= tries || error instanceof BrokerRefusedError || error instanceof RangeError)
-          throw error;
+        unchanged &&= error instanceof BrokerError && error.unchanged;
+        if (attempt >= tries || error instanceof BrokerRefusedError || error instanceof RangeError) {
+          return { failed: asError(error), unchanged };
+        }
         await new Promise<void>((resolve) => {
           platform.setTimer(brokerBackoffMs(attempt, platform.random()), resolve);
         });

@@ -69,7 +69,10 @@ function moveDue({ sql, queue }: Tables, now: number): void {
 /** Takes the first jobs of each level, as many as its share; high level first, each level's in its order. */
 function take(tables: Tables, max: number, state: SqlRow): SqlRow[] {
   const { sql, queue } = tables;
-  const ready = [firstOf(tables, 0, max), firstOf(tables, 1, max), firstOf(tables, 2, max)] as const;
+  // One job always goes, however large: then none is measured.
+  const firsts = (level: number) =>
+    max === 1 ? sql.firstReady.all(queue, level, 1) : firstOf(tables, level, max);
+  const ready = [firsts(0), firsts(1), firsts(2)] as const;
   const passed = { normal: Number(state.normal_passed), low: Number(state.low_passed) };
   const share = shareWithin(
     max,
@@ -105,7 +108,7 @@ function firstOf({ sql, queue }: Tables, level: number, max: number): SqlRow[] {
 }
 
 function bytesOf(row: SqlRow): number {
-  return Number(row.bytes);
+  return Number(row.bytes ?? 0);
 }
 
 /** A `RETURNING` promises no order. */

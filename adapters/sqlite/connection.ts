@@ -1,7 +1,8 @@
 import { BrokerError } from "../../src/errors.ts";
 import { Remembered } from "../remembered.ts";
-import type { SqlDriver, SqlSource } from "./driver.ts";
+import type { SqlDriver, SqlSource, SqlTrouble } from "./driver.ts";
 import { REMEMBER_LEASE_MS } from "./leases.ts";
+import { onceFree } from "./patience.ts";
 import { prepareSchema } from "./schema.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import { brokerError } from "./trouble.ts";
@@ -24,19 +25,19 @@ export class Connection {
   readonly #source: SqlSource;
   #opened: Opened | undefined;
   #opening: Promise<void> | undefined;
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
   constructor(source: SqlSource) {
     this.#source = source;
   }
 
   get isClosed(): boolean {
-    return this.#isClosed;
+    return this.#closing.signal.aborted;
   }
 
   /** Opens the database and makes its tables. Callers at the same time share one try; after a failed one it may be called again. */
   open(): Promise<void> {
-    if (this.#opened !== undefined && !this.#isClosed) return Promise.resolve();
+    if (this.#opened !== undefined && !this.isClosed) return Promise.resolve();
     this.#opening ??= this.#open().finally(() => {
       this.#opening = undefined;
     });
@@ -47,20 +48,19 @@ export class Connection {
     this.#refuseClosed("open");
     let driver: SqlDriver | undefined;
     try {
-      driver = await this.#source.open();
-      this.#opened = this.#prepare(driver);
-    } catch (error) {
-      driver?.close();
-      throw brokerError("open", this.#source, error);
-    }
-    if (this.#isClosed) {
-      this.#drop();
+      driver = await this.#source.open(this.#closing.signal);
+      this.#opened = await this.#prepare(driver);
       this.#refuseClosed("open");
+    } catch (error) {
+      this.#opened = undefined;
+      driver?.close();
+      this.#refuseClosed("open");
+      throw brokerError("open", this.#source, error);
     }
   }
 
-  #prepare(driver: SqlDriver): Opened {
-    const sql = patiently(driver, () => {
+  async #prepare(driver: SqlDriver): Promise<Opened> {
+    const sql = await this.#onceFree(driver, () => {
       prepareSchema(driver);
       return prepareStatements(driver);
     });
@@ -69,7 +69,7 @@ export class Connection {
     const turns = new Turns({
       busyTimeoutMs,
       otherCommits: () => driver.otherCommits?.(),
-      isBusy: (error) => error instanceof BrokerError && this.#source.trouble(error.cause) === "busy",
+      isBusy: (error) => this.isBusy(error),
     });
     return { driver, sql, turns };
   }
@@ -77,18 +77,43 @@ export class Connection {
   /** Runs `fn` as the one write transaction of a verb: at once, unless another process has the database or is due. */
   async write<T>(verb: string, fn: (sql: Statements) => T): Promise<T> {
     const turns = this.#opened?.turns;
-    const transact = () => this.#run(verb, ({ driver, sql }) => driver.transaction(() => fn(sql)));
+    const transact = () => this.#run(verb, ({ driver, sql }) => this.#transact(driver, () => fn(sql)));
     return turns === undefined ? transact() : turns.take(transact);
   }
 
-  /** Runs `fn`, whose statements only read; each sees the database by itself. */
+  /** On a full disk there may be room still in what SQLite keeps beside the database. */
+  #transact<T>(driver: SqlDriver, fn: () => T): T {
+    try {
+      return driver.transaction(fn);
+    } catch (error) {
+      if (this.#source.trouble(error) !== "full" || driver.makeRoom?.() !== true) throw error;
+      return driver.transaction(fn);
+    }
+  }
+
+  /** Runs `fn`, whose statements only read; each sees the database by itself. A busy error says that it cannot be read now. */
   read<T>(verb: string, fn: (sql: Statements) => T): T {
-    return this.#run(verb, ({ driver, sql }) => this.#look(driver, () => fn(sql)));
+    return this.#run(verb, ({ sql }) => fn(sql));
   }
 
   /** A number that changes when another connection committed; `undefined` where there is none. */
   otherCommits(): number | undefined {
-    return this.#run("watch", ({ driver }) => this.#look(driver, () => driver.otherCommits?.()));
+    return this.#run("watch", ({ driver }) => driver.otherCommits?.());
+  }
+
+  /** Does something that reads. Reading is next to never in anybody's way (after a crash it may be): only then it waits. */
+  reading<T>(fn: () => T): Promise<T> {
+    return this.#onceFree(this.#opened?.driver, fn);
+  }
+
+  /** Whether an error says that another connection has the database. */
+  isBusy(error: unknown): boolean {
+    return this.#troubleOf(error) === "busy";
+  }
+
+  /** Whether an error says that there is no room for what was to be written. */
+  isFull(error: unknown): boolean {
+    return this.#troubleOf(error) === "full";
   }
 
   /** The largest text or blob; known once it is open. */
@@ -97,7 +122,7 @@ export class Connection {
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.#closing.abort();
     this.#drop();
   }
 
@@ -121,22 +146,20 @@ export class Connection {
     }
   }
 
-  /** Reading is next to never in anybody's way (after a crash it may be): only then it waits. */
-  #look<T>(driver: SqlDriver, fn: () => T): T {
-    try {
-      return fn();
-    } catch (error) {
-      if (this.#source.trouble(error) !== "busy") throw error;
-      return patiently(driver, fn);
-    }
+  #onceFree<T>(driver: SqlDriver | undefined, act: () => T): Promise<T> {
+    return onceFree(act, {
+      isBusy: (error) => this.isBusy(error),
+      busyTimeoutMs: driver?.busyTimeoutMs ?? 0,
+      signal: this.#closing.signal,
+    });
+  }
+
+  #troubleOf(error: unknown): SqlTrouble {
+    return this.#source.trouble(error instanceof BrokerError ? error.cause : error);
   }
 
   #refuseClosed(verb: string): void {
-    if (!this.#isClosed) return;
+    if (!this.isClosed) return;
     throw new BrokerError("sqlite", verb, `Cannot ${verb}: the broker is closed; open a new one`);
   }
-}
-
-function patiently<T>(driver: SqlDriver, fn: () => T): T {
-  return driver.patiently === undefined ? fn() : driver.patiently(fn);
 }

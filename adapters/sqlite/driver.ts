@@ -31,8 +31,11 @@ export type SqlTrouble = "busy" | "full" | "io" | "cantopen" | "readonly" | "cor
 export interface SqlSource {
   /** Names the database in messages: its file. */
   readonly where: string;
-  /** Opens a connection. Rejects with an error that `trouble` can tell, a {@linkcode SqlRefusal} or a {@linkcode SqlUnavailable}. */
-  open(): Promise<SqlDriver>;
+  /**
+   * Opens a connection; while another one is in the way it waits for up to `busyTimeoutMs`, by a timer, and no longer than until
+   * the signal. Rejects with an error that `trouble` can tell, a {@linkcode SqlRefusal} or a {@linkcode SqlUnavailable}.
+   */
+  open(signal?: AbortSignal): Promise<SqlDriver>;
   /** Tells an error of this runtime's SQLite. */
   trouble(error: unknown): SqlTrouble;
 }
@@ -47,15 +50,15 @@ export interface SqlDriver {
   /** Runs `fn` as one write transaction, which no other connection's comes between; rolls back when it throws. */
   transaction<T>(fn: () => T): T;
   /**
-   * How long a verb may wait while another connection has the database, in milliseconds. Absent where there can be none that
-   * is in the way.
+   * How long a verb may wait while another connection has the database, in milliseconds: statements themselves fail at once. Absent
+   * where there can be none that is in the way.
    */
   readonly busyTimeoutMs?: number;
   /**
-   * Runs `fn`, in which statements wait for the database for up to `busyTimeoutMs`, and the process with them; outside of it
-   * they fail at once. Absent together with `busyTimeoutMs`.
+   * Called when a transaction found no room: sees to it that what the driver keeps beside the database can be used anew. Answers
+   * whether the transaction is worth another try.
    */
-  patiently?<T>(fn: () => T): T;
+  makeRoom?(): boolean;
   /**
    * A number that changes whenever another connection has committed. Cheap: it is asked many times a second. Absent where
    * there can be no other connection.

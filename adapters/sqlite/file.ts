@@ -5,7 +5,7 @@
  * @module
  */
 import { statSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 import { checkOptions } from "../checks.ts";
 import {
   type SqlDriver,
@@ -15,10 +15,11 @@ import {
   type SqlTrouble,
   SqlUnavailable,
 } from "./driver.ts";
+import { onceFree } from "./patience.ts";
 import { SameFiles } from "./same_files.ts";
 
 export interface SqliteFileOptions {
-  /** The database file; made when it is missing, its folder is not. */
+  /** The database file; made when it is missing, its folder is not. A relative path is one of the folder that is current now. */
   readonly file: string;
   /**
    * What survives a power failure. `"full"` (default): every commit reaches the disk before the verb answers, so nothing
@@ -28,7 +29,7 @@ export interface SqliteFileOptions {
   readonly synchronous?: "full" | "normal";
   /**
    * How long a verb waits for another process to end its transaction, in milliseconds, before it fails. 2,000 by default.
-   * Verbs that write wait by a timer, so all else in the process goes on.
+   * It waits by a timer, so all else in the process goes on.
    */
   readonly busyTimeoutMs?: number;
 }
@@ -65,7 +66,35 @@ const CHECK_EVERY_MS = 1000;
  */
 export function fileSource(options: SqliteFileOptions, engine: FileEngine): SqlSource {
   checkOptions("SQLite", options, '{ file: "eddy.db" }');
-  const { file, synchronous = "full", busyTimeoutMs = 2000 } = options;
+  const { synchronous = "full", busyTimeoutMs = 2000 } = options;
+  const file = pathOf(options.file);
+  if (synchronous !== "full" && synchronous !== "normal") {
+    throw new TypeError(`Cannot use SQLite: synchronous is ${synchronous}; it must be "full" or "normal"`);
+  }
+  if (!Number.isInteger(busyTimeoutMs) || busyTimeoutMs < 0) {
+    throw new TypeError(`Cannot use SQLite: busyTimeoutMs is ${busyTimeoutMs}; it must be an integer from 0`);
+  }
+  const trouble = (error: unknown) => troubleOf(engine.codeOf(error));
+  return {
+    where: file,
+    trouble,
+    async open(signal) {
+      const db = connect(file, engine);
+      try {
+        db.exec("PRAGMA busy_timeout = 0");
+        const isBusy = (error: unknown) => trouble(error) === "busy";
+        await onceFree(() => setUp(db, file, synchronous), { isBusy, busyTimeoutMs, signal });
+        return new FileDriver(db, new SameFiles(file, engine.maySee), busyTimeoutMs);
+      } catch (error) {
+        db.close();
+        throw error;
+      }
+    },
+  };
+}
+
+/** Made absolute at once: the program may change its folder later, and the file must stay the same. */
+function pathOf(file: unknown): string {
   if (
     typeof file !== "string" ||
     file === "" ||
@@ -77,35 +106,7 @@ export function fileSource(options: SqliteFileOptions, engine: FileEngine): SqlS
       `Cannot use SQLite: file is ${file === undefined ? "missing" : JSON.stringify(file)}; it must be the path of a file (for jobs in memory take the memory broker)`,
     );
   }
-  if (synchronous !== "full" && synchronous !== "normal") {
-    throw new TypeError(`Cannot use SQLite: synchronous is ${synchronous}; it must be "full" or "normal"`);
-  }
-  if (!Number.isInteger(busyTimeoutMs) || busyTimeoutMs < 0) {
-    throw new TypeError(`Cannot use SQLite: busyTimeoutMs is ${busyTimeoutMs}; it must be an integer from 0`);
-  }
-  const trouble = (error: unknown) => troubleOf(engine.codeOf(error));
-  return {
-    where: file,
-    trouble,
-    async open() {
-      const db = connect(file, engine);
-      try {
-        db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
-        await useWal(db, file, busyTimeoutMs, trouble);
-        db.exec(`PRAGMA synchronous = ${synchronous}`);
-        // Where fsync alone does not empty the drive's own cache (macOS), ask for more.
-        if (synchronous === "full") db.exec("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1");
-        db.exec("PRAGMA journal_size_limit = 67108864");
-        const files = new SameFiles(file, engine.maySee);
-        const driver = new FileDriver(db, files, busyTimeoutMs);
-        db.exec("PRAGMA busy_timeout = 0");
-        return driver;
-      } catch (error) {
-        db.close();
-        throw error;
-      }
-    },
-  };
+  return resolve(file);
 }
 
 function connect(file: string, engine: FileEngine): FileDatabase {
@@ -130,29 +131,19 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-/**
- * Switches the file to WAL. SQLite's own waiting does not cover this switch when several processes open a new file at once,
- * so it is tried again here.
- */
-async function useWal(
-  db: FileDatabase,
-  file: string,
-  busyTimeoutMs: number,
-  trouble: (error: unknown) => SqlTrouble,
-): Promise<void> {
-  const triesUntil = performance.now() + busyTimeoutMs;
-  for (;;) {
-    try {
-      const mode = db.prepare("PRAGMA journal_mode = WAL").get()?.journal_mode;
-      if (mode === "wal") return;
-      throw new SqlRefusal(
-        `its journal mode is ${mode} and cannot be made WAL; put the file ${file} on a local disk`,
-      );
-    } catch (error) {
-      if (trouble(error) !== "busy" || performance.now() >= triesUntil) throw error;
-    }
-    await new Promise<void>((resolve) => setTimeout(resolve, 5));
+/** Switches the file to WAL, which may be busy when several processes open a new file at once, and sets what is to hold of the connection. */
+function setUp(db: FileDatabase, file: string, synchronous: "full" | "normal"): void {
+  db.exec("PRAGMA journal_mode = WAL");
+  const mode = db.prepare("PRAGMA journal_mode").get()?.journal_mode;
+  if (mode !== "wal") {
+    throw new SqlRefusal(
+      `its journal mode is ${mode} and cannot be made WAL; put the file ${file} on a local disk`,
+    );
   }
+  db.exec(`PRAGMA synchronous = ${synchronous}`);
+  // Where fsync alone does not empty the drive's own cache (macOS), ask for more.
+  if (synchronous === "full") db.exec("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1");
+  db.exec("PRAGMA journal_size_limit = 67108864");
 }
 
 class FileDriver implements SqlDriver {
@@ -163,6 +154,7 @@ class FileDriver implements SqlDriver {
   readonly #commit: SqlStatement;
   readonly #rollback: SqlStatement;
   readonly #dataVersion: SqlStatement;
+  readonly #checkpoint: SqlStatement;
   readonly #files: SameFiles;
   #checkedAt: number;
   #isClosed = false;
@@ -175,6 +167,7 @@ class FileDriver implements SqlDriver {
     this.#commit = db.prepare("COMMIT");
     this.#rollback = db.prepare("ROLLBACK");
     this.#dataVersion = db.prepare("PRAGMA data_version");
+    this.#checkpoint = db.prepare("PRAGMA wal_checkpoint");
     this.#checkedAt = performance.now();
   }
 
@@ -201,12 +194,14 @@ class FileDriver implements SqlDriver {
     }
   }
 
-  patiently<T>(fn: () => T): T {
-    this.#db.exec(`PRAGMA busy_timeout = ${this.busyTimeoutMs}`);
+  /** Once all that the log holds is in the database, the log begins anew in the room that it has. */
+  makeRoom(): boolean {
     try {
-      return fn();
-    } finally {
-      this.#db.exec("PRAGMA busy_timeout = 0");
+      const { log, checkpointed } = this.#checkpoint.get() ?? {};
+      return log === checkpointed;
+    } catch {
+      // The database itself would have to grow for it.
+      return false;
     }
   }
 

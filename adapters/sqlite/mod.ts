@@ -36,6 +36,14 @@
  *
  * A claim hands out 16 MiB of bodies at most, but at least one job. One that is cut short by this answers `nextDueMs` 0.
  *
+ * ## Others in the way, and a full disk
+ *
+ * A verb waits for other connections' transactions for up to `busyTimeoutMs`, by a timer, opening included. It fails with a
+ * `BrokerError` whose `unchanged` says that nothing was done.
+ *
+ * On a full disk what SQLite keeps beside the file may have room still: it is used anew, so that jobs can be settled, and cleared
+ * in ever smaller steps. Where even that is used up, nothing can be written, a removal neither, until others make some room.
+ *
  * ## Enqueuing from elsewhere
  *
  * Any program with SQLite 3.37 or later may put a job in, also within a transaction of its own over the same file, which

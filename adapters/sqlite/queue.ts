@@ -25,8 +25,9 @@ import { enqueueJobs } from "./enqueue.ts";
 import { peekJobs, sizesOf } from "./inspect.ts";
 import { abandonLease, extendLease } from "./leases.ts";
 import { settleAll } from "./settle.ts";
+import { Slices } from "./slices.ts";
 import type { Statements, Tables } from "./statements.ts";
-import { clearSlice, drawLine, redriveSlice } from "./tend.ts";
+import { belowLast, clearSlice, drawLine, redriveSlice } from "./tend.ts";
 import type { Watchers } from "./watcher.ts";
 
 /** The largest body, where the driver allows as much. */
@@ -151,14 +152,23 @@ export class SqliteQueue implements BrokerQueue {
 
   async clear(states: readonly ("ready" | "delayed" | "dead")[]): Promise<number> {
     const chosen = new Set(states);
-    return this.#inSlices("clear", Infinity, (tables, line, startedAt) =>
-      clearSlice(tables, chosen, line, startedAt),
+    const slices = this.#slices("clear");
+    // The first slice goes before the line is drawn: where the database may not grow, it makes the room for it.
+    const first = await slices.next(Infinity, (tables, now, rows) => {
+      const cleared = clearSlice(tables, chosen, belowLast(tables), now, rows);
+      return { cleared, line: drawLine(tables), startedAt: now };
+    });
+    const rest = await inSlices(slices, Infinity, (tables, rows) =>
+      clearSlice(tables, chosen, first.line, first.startedAt, rows),
     );
+    return first.cleared + rest;
   }
 
   async redrive(options: { readonly ids?: readonly string[]; readonly limit: number }): Promise<number> {
-    return this.#inSlices("redrive", options.limit, (tables, line, _startedAt, limit) => {
-      const redriven = redriveSlice(tables, options.ids, line, limit);
+    const slices = this.#slices("redrive");
+    const line = await slices.next(Infinity, drawLine);
+    return inSlices(slices, options.limit, (tables, rows) => {
+      const redriven = redriveSlice(tables, options.ids, line, rows);
       if (redriven > 0) this.#announce();
       return redriven;
     });
@@ -185,22 +195,11 @@ export class SqliteQueue implements BrokerQueue {
     return leaseIds.map((leaseId) => extendLease(tables, leaseId, now + this.#limits.leaseMs));
   }
 
-  /** Repeats a step on the jobs there are now, each time in a transaction of its own, until it finds none or has done `most`. */
-  async #inSlices(
-    verb: string,
-    most: number,
-    step: (tables: Tables, line: number, startedAt: number, limit: number) => number,
-  ): Promise<number> {
-    const start = await this.#write(verb, (tables, now) => ({ line: drawLine(tables), now }));
-    let done = 0;
-    while (done < most) {
-      const beganAt = performance.now();
-      const count = await this.#write(verb, (tables) => step(tables, start.line, start.now, most - done));
-      if (count === 0) break;
-      done += count;
-      await elapse(performance.now() - beganAt);
-    }
-    return done;
+  #slices(verb: string): Slices {
+    return new Slices(
+      (fn) => this.#write(verb, fn),
+      (error) => this.#connection.isFull(error),
+    );
   }
 
   async #write<T>(verb: string, fn: (tables: Tables, now: number) => T): Promise<T> {
@@ -208,9 +207,10 @@ export class SqliteQueue implements BrokerQueue {
     return this.#connection.write(verb, (sql: Statements) => fn({ sql, queue }, this.#now()));
   }
 
-  #read<T>(verb: string, fn: (tables: Tables, now: number) => T): T {
+  async #read<T>(verb: string, fn: (tables: Tables, now: number) => T): Promise<T> {
     const queue = this.#opened(verb);
-    return this.#connection.read(verb, (sql: Statements) => fn({ sql, queue }, this.#now()));
+    const connection = this.#connection;
+    return connection.reading(() => connection.read(verb, (sql) => fn({ sql, queue }, this.#now())));
   }
 
   #now(): number {
@@ -232,7 +232,17 @@ export class SqliteQueue implements BrokerQueue {
   }
 }
 
-/** As long as a slice took: other processes wait for the database by looking now and then, and must find it free. */
-function elapse(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
+/** Repeats a step until it finds no job any more or has done `most`; answers how many it did. */
+async function inSlices(
+  slices: Slices,
+  most: number,
+  step: (tables: Tables, rows: number) => number,
+): Promise<number> {
+  let done = 0;
+  while (done < most) {
+    const count = await slices.next(most - done, (tables, _now, rows) => step(tables, rows));
+    if (count === 0) break;
+    done += count;
+  }
+  return done;
 }

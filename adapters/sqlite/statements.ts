@@ -32,6 +32,7 @@ export function prepareStatements(driver: SqlDriver) {
       "INSERT INTO eddy_jobs (queue, state, level, enqueued_at, due_at, id, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     ),
     readyOf: select(`seq, ${BYTES}`, "eddy_ready", "level = ? AND state = 'ready' AND seq > ?", "seq"),
+    firstReady: select("seq", "eddy_ready", "level = ? AND state = 'ready'", "seq"),
     hold: driver.prepare(
       `UPDATE eddy_jobs INDEXED BY eddy_ready SET state = 'held', attempts = attempts + 1
         WHERE queue = ? AND level = ? AND state = 'ready' AND seq <= ? RETURNING ${JOB}`,
@@ -111,6 +112,7 @@ export function prepareStatements(driver: SqlDriver) {
     peekDelayed: select(LOOK, "eddy_delayed", "state = 'delayed' AND due_at > ?", "due_at, seq"),
     peekDead: select(LOOK, "eddy_dead", "state = 'dead'", "seq"),
 
+    lastSeq: driver.prepare("SELECT max(seq) AS seq FROM eddy_jobs"),
     addLine: driver.prepare(
       "INSERT INTO eddy_jobs (queue, state, id, body) VALUES (0, 'dead', 'line', '') RETURNING seq",
     ),

@@ -1,8 +1,7 @@
 import type { SqlRow } from "./driver.ts";
 import type { Tables } from "./statements.ts";
 
-/** A slice of a `clear` or `redrive` is a transaction of about so much at most: no other verb, in whichever process, waits for long. */
-const ROWS_PER_SLICE = 1000;
+/** Where bodies are large, a slice of a `clear` or `redrive` is of fewer jobs: it ends with the one that makes it so many bytes. */
 const BYTES_PER_SLICE = 4 * 1024 * 1024;
 
 export type ClearableState = "ready" | "delayed" | "dead";
@@ -16,47 +15,52 @@ export function drawLine({ sql }: Tables): number {
   return Number((sql.moveLine.get() ?? sql.addLine.get())?.seq);
 }
 
+/** Just below the last `seq` given: what is at or below it may go before a line is drawn, and no `seq` is given twice for it. */
+export function belowLast({ sql }: Tables): number {
+  return Number(sql.lastSeq.get()?.seq ?? 0) - 1;
+}
+
 /**
- * Removes a slice of the jobs of some states below the line, as things were at `startedAt`; answers how many, 0 when all are
- * gone. Belongs inside a transaction.
+ * Removes a slice of up to `rows` jobs of some states below the line, as things were at `startedAt`; answers how many, 0 when all
+ * are gone. Belongs inside a transaction.
  */
 export function clearSlice(
   { sql, queue }: Tables,
   states: ReadonlySet<ClearableState>,
   line: number,
   startedAt: number,
+  rows: number,
 ): number {
   let cleared = 0;
   // What is due goes first, before claims of others can move it to the tail of the ready ones, beyond the line.
   if (states.has("ready")) {
-    cleared += inSlice(sql.dueUpTo.all(queue, startedAt, line, ROWS_PER_SLICE), sql.clear);
-    if (cleared === 0) cleared += inSlice(sql.readyUpTo.all(queue, line, ROWS_PER_SLICE), sql.clear);
+    cleared += inSlice(sql.dueUpTo.all(queue, startedAt, line, rows), sql.clear);
+    if (cleared === 0) cleared += inSlice(sql.readyUpTo.all(queue, line, rows), sql.clear);
   }
   if (cleared === 0 && states.has("delayed")) {
-    cleared += inSlice(sql.delayedUpTo.all(queue, startedAt, line, ROWS_PER_SLICE), sql.clear);
+    cleared += inSlice(sql.delayedUpTo.all(queue, startedAt, line, rows), sql.clear);
   }
   if (cleared === 0 && states.has("dead")) {
-    cleared += inSlice(sql.deadUpTo.all(queue, line, ROWS_PER_SLICE), sql.clear);
+    cleared += inSlice(sql.deadUpTo.all(queue, line, rows), sql.clear);
   }
   return cleared;
 }
 
 /**
- * Makes a slice of the dead letters below the line ready again, oldest first, at most `limit`; answers how many, 0 when none is
+ * Makes a slice of the dead letters below the line ready again, oldest first, up to `rows`; answers how many, 0 when none is
  * left. Belongs inside a transaction.
  */
 export function redriveSlice(
   { sql, queue }: Tables,
   ids: readonly string[] | undefined,
   line: number,
-  limit: number,
+  rows: number,
 ): number {
-  const most = Math.min(limit, ROWS_PER_SLICE);
-  const rows =
+  const found =
     ids === undefined
-      ? sql.deadUpTo.all(queue, line, most)
-      : sql.deadNamed.all(queue, line, JSON.stringify(ids), most);
-  return inSlice(rows, sql.revive);
+      ? sql.deadUpTo.all(queue, line, rows)
+      : sql.deadNamed.all(queue, line, JSON.stringify(ids), rows);
+  return inSlice(found, sql.revive);
 }
 
 /** Does something to rows, each answering its bytes, until the slice is full; answers to how many. */

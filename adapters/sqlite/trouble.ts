@@ -3,7 +3,7 @@ import { SqlRefusal, type SqlSource, type SqlTrouble, SqlUnavailable } from "./d
 
 /** What each trouble means for who reads the message, and what to do about it. */
 const SENTENCES: Readonly<Record<Exclude<SqlTrouble, "cantopen">, string>> = {
-  busy: "another process holds the database in a transaction for longer than busyTimeoutMs; it is tried again",
+  busy: "another process holds the database in a transaction for longer than busyTimeoutMs; let it end, or end it",
   full: "the disk is full or the database may not grow; make room",
   io: "reading or writing the file failed; look at the disk",
   readonly: "the file may only be read; give this process the right to write the file and its folder",
@@ -15,6 +15,12 @@ const SENTENCES: Readonly<Record<Exclude<SqlTrouble, "cantopen">, string>> = {
 
 /** Troubles that no further try can mend. */
 const FINAL: ReadonlySet<SqlTrouble> = new Set<SqlTrouble>(["readonly", "corrupt", "notadb"]);
+
+/** Troubles after which a transaction never began, or was undone by SQLite itself. What else fails a commit may show after a crash. */
+const UNCHANGED: ReadonlySet<SqlTrouble> = new Set<SqlTrouble>(["busy", "full"]);
+
+/** Verbs of several transactions: the ones before took effect. */
+const IN_SLICES: ReadonlySet<string> = new Set(["clear", "redrive"]);
 
 /**
  * A driver's error as the port wants it. Its text names the verb, the file and the mend; the bound values (bodies among
@@ -30,10 +36,16 @@ export function brokerError(verb: string, source: SqlSource, error: unknown): Br
   }
   const trouble = source.trouble(error);
   const kind = FINAL.has(trouble) ? BrokerRefusedError : BrokerError;
-  return new kind("sqlite", verb, said(verb, where, sentence(trouble, where, error)), { cause: error });
+  return new kind("sqlite", verb, said(verb, where, sentence(trouble, verb, where, error)), {
+    cause: error,
+    unchanged: UNCHANGED.has(trouble) && !IN_SLICES.has(verb),
+  });
 }
 
-function sentence(trouble: SqlTrouble, where: string, error: unknown): string {
+function sentence(trouble: SqlTrouble, verb: string, where: string, error: unknown): string {
+  if (trouble === "full" && verb === "clear") {
+    return "the disk is full, and removing jobs takes a little room, too; make some by other means, a few MiB, and clear again";
+  }
   if (trouble === "cantopen") {
     return `the file, or its -wal or -shm beside it, cannot be opened or made; let this process write the folder ${folderOf(where)}`;
   }

@@ -5,9 +5,8 @@
  *
  * @module
  */
+import { untilNextLook } from "./patience.ts";
 
-/** Who waits looks again after 1 to this many milliseconds, at random, so that those who wait have equal chances. */
-const LOOK_MS = 3;
 /** How long a connection may have written, in milliseconds, before it steps back; pauses between its transactions not counted. */
 const TURN_MS = 20;
 /** For how long it steps back, in milliseconds: whoever waits has looked by then. */
@@ -55,7 +54,7 @@ export class Turns {
     this.#waiting = through.promise;
     try {
       for (;;) {
-        await sleep(Math.max(this.#restsUntil - performance.now(), 1 + Math.random() * (LOOK_MS - 1)));
+        await untilNextLook(this.#restsUntil - performance.now());
         try {
           return this.#run(transaction);
         } catch (error) {
@@ -102,8 +101,4 @@ export class Turns {
     this.#othersAt = performance.now();
     return true;
   }
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

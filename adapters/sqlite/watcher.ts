@@ -29,8 +29,12 @@ export class Watchers {
     this.#connection = connection;
   }
 
-  add(queue: number, onWake: () => void, onEnd: (error: Error) => void): Watch {
-    const watcher: Watcher = { queue, onWake, onEnd };
+  add(queue: number, onWake: () => void, onEnd: (error: Error) => void): Promise<Watch> {
+    return this.#connection.reading(() => this.#add({ queue, onWake, onEnd }));
+  }
+
+  #add(watcher: Watcher): Watch {
+    const { queue } = watcher;
     if (this.#watchers.size === 0) this.#seenCommits = this.#connection.otherCommits();
     // Others who watch this queue have not been told of what came since the last look.
     if (!this.#watchesQueue(queue)) this.#hasWork(queue);
@@ -74,12 +78,13 @@ export class Watchers {
     try {
       const commits = this.#connection.otherCommits();
       if (commits === this.#seenCommits) return;
-      this.#seenCommits = commits;
       for (const queue of new Set([...this.#watchers].map((watcher) => watcher.queue))) {
         if (this.#hasWork(queue)) this.announce(queue);
       }
+      this.#seenCommits = commits;
     } catch (error) {
-      this.#fail(error as BrokerError);
+      // What cannot be read now is looked at the next time.
+      if (!this.#connection.isBusy(error)) this.#fail(error as BrokerError);
     }
   }
 

@@ -58,7 +58,7 @@ export interface Asked {
 /**
  * What the link does to a request. `lost`: it never arrives, and fails. `replyLost`: it takes effect, then fails. `hangs` and
  * `hangsAfter`: the same two, but it is never answered at all. `repeated`: it arrives twice. `refused`: a final error.
- * `throws`: the adapter throws instead of rejecting.
+ * `full`: an error that is known to have changed nothing. `throws`: the adapter throws instead of rejecting.
  */
 export type Fault =
   | "lost"
@@ -67,6 +67,7 @@ export type Fault =
   | "hangsAfter"
   | "repeated"
   | "refused"
+  | "full"
   | "throws"
   | { readonly delayMs: number; readonly replyMs?: number };
 
@@ -195,6 +196,7 @@ export class FaultyBroker implements Broker {
     if (fault === "lost") throw failure();
     if (fault === "refused") throw new BrokerRefusedError(this.name, entry.verb, "keys may be evicted");
     const result = await act();
+    if (fault === "full") throw new BrokerError(this.name, entry.verb, LINK_FAULT, { unchanged: true });
     if (fault === "repeated") await act();
     if (fault === "hangsAfter") return new Promise<T>(() => {});
     await this.#wait(back);

@@ -30,8 +30,8 @@ export class Scratch {
     const source = bunSqlite({ file: this.file, synchronous: "normal", ...options });
     return {
       ...source,
-      async open() {
-        const driver = await source.open();
+      async open(signal) {
+        const driver = await source.open(signal);
         then(driver);
         return driver;
       },
@@ -58,4 +58,14 @@ export class Scratch {
     for (const broker of this.#brokers) await broker.close();
     rmSync(this.folder, { recursive: true });
   }
+}
+
+/** The error a promise rejects with. */
+export async function errorOf(promise: Promise<unknown>): Promise<Error> {
+  try {
+    await promise;
+  } catch (error) {
+    return error as Error;
+  }
+  throw new Error("it did not reject");
 }

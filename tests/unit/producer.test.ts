@@ -187,6 +187,23 @@ describe("a request that fails", () => {
     expect(`${error.message} ${error.stack}`).not.toContain("secret");
   });
 
+  test("of what no try changed it is known, but not where one try may have", async () => {
+    for (const [first, uncertain, rest] of [
+      ["full", 0, "no other one was"],
+      ["replyLost", 10, "whether the next 10 were is not known"],
+    ] as const) {
+      const { world, producer } = setUp({ limits: { maxEnqueue: 10 } });
+      world.broker.fault = (asked) =>
+        asked.verb === "enqueue" && asked.nth >= 1 ? (asked.nth === 1 ? first : "full") : undefined;
+      const error = await failure(world.platform.run(producer.enqueueMany(work, bodies(35))));
+      expect(error).toBeInstanceOf(EnqueueError);
+      expect(error).toMatchObject({ accepted: 10, uncertain });
+      expect(error.message).toBe(
+        `Cannot enqueue to work: ${LINK_FAULT} (10 of 35 jobs were accepted; ${rest})`,
+      );
+    }
+  });
+
   test("refused at first: nothing was enqueued, and the refusal is passed on", async () => {
     const { world, producer } = setUp();
     world.broker.fault = (asked) => (asked.verb === "enqueue" ? "refused" : undefined);

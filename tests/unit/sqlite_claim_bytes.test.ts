@@ -90,6 +90,13 @@ test("of large bodies far fewer are measured than may be claimed", async () => {
   expect(measured.flatMap((run) => run.rows).length).toBeLessThanOrEqual(48);
 });
 
+test("for a claim of one job none is measured", async () => {
+  await put(queue, ...idsOf("a", 3).map((id) => job(id, { body: TEXT })));
+  tap.runs.length = 0;
+  expect(ids(await take(queue, 1))).toEqual(["a1"]);
+  expect(tap.runs.filter((run) => run.sql.includes("length("))).toEqual([]);
+});
+
 test("so much comes due at once, the rest with the next claims", async () => {
   await put(queue, ...idsOf("a", 40).map((id) => job(id, { body: TEXT, delayMs: 10 })));
   nowMs += 10;

@@ -18,23 +18,13 @@ import { join } from "node:path";
 import { bunSqlite } from "../../adapters/sqlite/bun_driver.ts";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
 import { ACK, claim, ids, idsOf, job, put, settle, take } from "../support/conformance_steps.ts";
-import { Scratch, SETTINGS } from "../support/sqlite_scratch.ts";
+import { errorOf, Scratch, SETTINGS } from "../support/sqlite_scratch.ts";
 
 let scratch: Scratch;
 beforeEach(() => {
   scratch = new Scratch();
 });
 afterEach(() => scratch.remove());
-
-/** The error a promise rejects with. */
-async function errorOf(promise: Promise<unknown>): Promise<Error> {
-  try {
-    await promise;
-  } catch (error) {
-    return error as Error;
-  }
-  throw new Error("it did not reject");
-}
 
 const SECRET = "a body that no error may repeat";
 
