@@ -30,7 +30,10 @@ export interface HandlerOptions {
   readonly maxAttempts?: number;
   /** Delays before retries: exponential with full jitter, or a function of the attempt that just failed (1, 2, …) to milliseconds. */
   readonly backoff?: BackoffOptions | ((attempt: number) => number);
-  /** How long a handler may run, in milliseconds, before its signal is aborted and the job retried. By default as long as it likes. */
+  /**
+   * How long a handler may run, in milliseconds, before its signal is aborted and the job retried. One that ignores it loses its slot 2 seconds later, and its job comes again no
+   * sooner than its lease would have ended. By default as long as it likes.
+   */
   readonly timeoutMs?: number;
   /** How long a claim holds its jobs, in milliseconds; renewed at a third of it while they run. Default 30,000. */
   readonly leaseMs?: number;

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { seededRandom } from "../../runtimes/simulated.ts";
 import { brokerBackoffMs, fullJitter } from "../../src/backoff.ts";
 import type { Delivery } from "../../src/broker.ts";
-import { PermanentError } from "../../src/errors.ts";
+import { JobTimeoutError, PermanentError } from "../../src/errors.ts";
 import { type HeldDelivery, HeldLease, type LeaseOwner } from "../../src/held.ts";
 import { MAX_SETTLE, Outbox } from "../../src/outbox.ts";
 import { fateOf } from "../../src/triage.ts";
@@ -103,17 +103,23 @@ describe("verdicts", () => {
     for (const [outcome, verdict] of cases) expect<unknown>(verdictOf(outcome, context)).toEqual(verdict);
   });
 
-  test("a handler that ignored the end of its run has failed, and its job stays away while its lease would have held", () => {
+  test("a handler that ignored the end of its run, or its timeout, has failed, and its job stays away while its lease would have held", () => {
     for (const [asked, delayMs] of [
       [undefined, 3_000],
       [7, 3_000],
       [5_000, 5_000],
     ] as const) {
-      const verdict = verdictOf({ kind: "ignored", delayMs: asked }, context);
-      expect(verdict).toMatchObject({ kind: "retry", delayMs });
-      expect((verdict as { error: string }).error).toContain("ignored its signal when the run ended");
+      for (const [timeout, error] of [
+        [undefined, "ignored its signal when the run ended"],
+        [new JobTimeoutError(500), "ran longer than its timeoutMs of 500, and ignored its signal"],
+      ] as const) {
+        const verdict = verdictOf({ kind: "ignored", delayMs: asked, timeout }, context);
+        expect(verdict).toMatchObject({ kind: "retry", delayMs, error: expect.stringContaining(error) });
+        expect(
+          verdictOf({ kind: "ignored", delayMs: asked, timeout }, { ...context, attempt: 5 }),
+        ).toMatchObject({ kind: "dead", error: expect.stringContaining(error) });
+      }
     }
-    expect(verdictOf({ kind: "ignored", delayMs: 7 }, { ...context, attempt: 5 }).kind).toBe("dead");
   });
 
   test("on the last attempt a failure is dead, a stop is not", () => {
