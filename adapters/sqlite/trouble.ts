@@ -44,7 +44,7 @@ export function brokerError(verb: string, source: SqlSource, error: unknown): Br
 
 function sentence(trouble: SqlTrouble, verb: string, where: string, error: unknown): string {
   if (trouble === "full" && verb === "clear") {
-    return "the disk is full, and removing jobs takes a little room, too; make some by other means, a few MiB, and clear again";
+    return "the disk is full, and removing jobs takes a little room, too; make as much by other means as the -wal file beside it is large, and clear again";
   }
   if (trouble === "cantopen") {
     return `the file, or its -wal or -shm beside it, cannot be opened or made; let this process write the folder ${folderOf(where)}`;

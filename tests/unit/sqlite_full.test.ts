@@ -85,7 +85,7 @@ test("where even removing finds no room, it is said what to do, and not that not
   expect(error).toBeInstanceOf(BrokerError);
   expect(error).toMatchObject({ unchanged: false });
   expect(error.message).toBe(
-    `Cannot clear on ${scratch.file}: the disk is full, and removing jobs takes a little room, too; make some by other means, a few MiB, and clear again`,
+    `Cannot clear on ${scratch.file}: the disk is full, and removing jobs takes a little room, too; make as much by other means as the -wal file beside it is large, and clear again`,
   );
 });
 
