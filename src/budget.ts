@@ -65,22 +65,22 @@ const MOST_RESERVE_SHARE = 0.5;
 /** No request is planned with less, in milliseconds: a runtime's timers are late by one or two, its first calls are slow, and on a busy machine a process waits for its turn. */
 const LEAST_REQUEST_MS = 5;
 
-/** An engine that is no HTTP service is opened by some requests in a row, at the least so many: a connection, a login, a look at what is there. */
-const OPENING_REQUESTS = 4;
+/** An engine inside this process opens files and lays out tables: no request takes more than this share of that. */
+const OPENING_SHARE = 1 / 4;
 
 /**
  * What a request is to be planned with, in milliseconds.
  *
  * @param slowestMs what the slowest took of late; `undefined` before the first was answered. Then opening says it.
  * @param openedInMs how long opening the queues took.
- * @param usesRequests whether opening took one HTTP request a queue, all at a time.
+ * @param usesRequests whether the engine is reached by requests of the platform's. Then a first claim may take as long as opening did: a connection, and some to and fro.
  */
 export function requestTime(
   slowestMs: number | undefined,
   openedInMs: number,
   usesRequests: boolean,
 ): number {
-  const guessMs = usesRequests ? openedInMs : openedInMs / OPENING_REQUESTS;
+  const guessMs = usesRequests ? openedInMs : openedInMs * OPENING_SHARE;
   return Math.max(LEAST_REQUEST_MS, slowestMs ?? guessMs);
 }
 

@@ -193,7 +193,7 @@ describe("a budget of time that carries no job", () => {
     }
   });
 
-  test("an engine that needs no request is not judged by all that opening it took", async () => {
+  test("an engine inside the process is not judged by all that opening it took", async () => {
     const world = new World({ counts: false });
     await world.add(3);
     world.broker.fault = ({ verb }) => (verb === "open" ? { delayMs: 300 } : undefined);
