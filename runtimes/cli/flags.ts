@@ -99,6 +99,8 @@ export function parseFlags<F extends Flags>(flags: F, args: readonly string[]): 
     if (token.value === undefined || (token.inlineValue !== true && token.value.startsWith("--"))) {
       throw new UsageError(`Cannot read the arguments: --${token.name} needs a value`);
     }
+    // An unset variable of a script, more often than not.
+    if (token.value === "") throw new UsageError(`Cannot read the arguments: --${token.name} is empty`);
     const values = given.get(token.name) ?? [];
     if (values.length > 0 && flag.kind !== "list") {
       throw new UsageError(`Cannot read the arguments: --${token.name} is given twice`);

@@ -11,6 +11,7 @@ import { inCheckout } from "./checkout.ts";
 import type { Context } from "./command.ts";
 import { UsageError } from "./flags.ts";
 import { printable } from "./printable.ts";
+import { StoppedError } from "./stopped.ts";
 
 /** Where a worker is looked for when no file is named, in the current folder. */
 export const WORKER_FILES = ["worker.ts", "worker.js", "worker.mjs"] as const;
@@ -33,18 +34,6 @@ export type NamedBy = "FILE" | "--worker";
 
 /** How long a worker's module may take to load before it is said what is awaited, in milliseconds. */
 const SLOW_MS = 5_000;
-
-/** A signal came while the worker was still being loaded. */
-export class StoppedError extends Error {
-  override name = "StoppedError";
-  /** The exit code that a shell reports for the signal. */
-  readonly code: number;
-
-  constructor(file: string, signal: string) {
-    super(`Stopped: ${signal} came while ${file} was still being loaded`);
-    this.code = signal === "SIGINT" ? 130 : 143;
-  }
-}
 
 /**
  * Loads a worker: the file named, else `./worker.ts` (`.js`, `.mjs`), else, in Eddy's own checkout, its example. Its default export is a worker's
@@ -73,16 +62,12 @@ export async function loadWorker(
       `Cannot load the worker: ${namedBy} looks like a broker's URL; name the worker's file, and the broker with --broker`,
     );
   }
-  if (!existsSync(file)) throw new UsageError(`Cannot load the worker: ${shown} is not there; ${nameIt}`);
-  if (statSync(file).isDirectory()) {
-    const inside = WORKER_FILES.map((name) => join(shown, name)).find((path) => existsSync(path));
-    throw new UsageError(
-      `Cannot load the worker: ${shown} is a folder; ${nameIt}${inside === undefined ? "" : `, as in ${inside}`}`,
-    );
-  }
+  const unfit = whyNoFile(file, shown);
+  if (unfit !== undefined)
+    throw new UsageError(`Cannot load the worker: ${unfit.is}; ${nameIt}${unfit.hint}`);
   let exported: unknown;
   try {
-    exported = await unlessStopped(exportOf(file, context.env), shown, context);
+    exported = await loadedUnlessStopped(exportOf(file, context.env), shown, context);
   } catch (error) {
     if (error instanceof StoppedError) throw error;
     throw new TypeError(`Cannot load the worker: ${shown} failed with ${describe(error)}; mend it`, {
@@ -97,13 +82,24 @@ export async function loadWorker(
   return { definition: exported, file: shown, isExample: found === undefined };
 }
 
+/** What stands where a worker's file should, if it is none. */
+function whyNoFile(file: string, shown: string): { readonly is: string; readonly hint: string } | undefined {
+  if (shown === "") return { is: "the name of its file is empty", hint: "" };
+  if (!existsSync(file)) return { is: `${shown} is not there`, hint: "" };
+  const found = statSync(file);
+  if (found.isFile()) return undefined;
+  if (!found.isDirectory()) return { is: `${shown} is no file that could be loaded`, hint: "" };
+  const inside = WORKER_FILES.map((name) => join(shown, name)).find((path) => existsSync(path));
+  return { is: `${shown} is a folder`, hint: inside === undefined ? "" : `, as in ${inside}` };
+}
+
 async function exportOf(file: string, env: Context["env"]): Promise<unknown> {
   const module = (await import(pathToFileURL(file).href)) as { default?: unknown };
   return typeof module.default === "function" ? await module.default(env) : module.default;
 }
 
 /** Waits for what a module exports; after a while it says so, and from then on a stop signal ends the wait. */
-async function unlessStopped<T>(
+async function loadedUnlessStopped<T>(
   loading: Promise<T>,
   shown: string,
   { platform, io }: Pick<Context, "platform" | "io">,
@@ -114,7 +110,9 @@ async function unlessStopped<T>(
   const { promise: stopped, reject } = Promise.withResolvers<never>();
   // Not earlier: until the timer fires the module may be computing, and only the signal's default ends that.
   const cancel = platform.setTimer(SLOW_MS, () => {
-    forget = platform.onStop((reason) => reject(new StoppedError(shown, reason)));
+    forget = platform.onStop((reason) =>
+      reject(new StoppedError(reason, `while ${shown} was still being loaded`)),
+    );
     io.err(
       printable(
         `Still loading ${shown} after ${SLOW_MS / 1_000} s: it awaits something at its top level, or in its default function, that has not come`,

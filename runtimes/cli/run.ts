@@ -9,8 +9,9 @@ import { type Command, type Context, FAILED, MISUSED } from "./command.ts";
 import { parseFlags, UsageError } from "./flags.ts";
 import { commandHelp, invocation, overview } from "./help.ts";
 import { InputError } from "./io.ts";
-import { StoppedError } from "./load_worker.ts";
+import { placesOf } from "./places.ts";
 import { printable } from "./printable.ts";
+import { StoppedError } from "./stopped.ts";
 
 /** The commands by name, each loaded when it is needed. */
 export type Commands = Readonly<Record<string, () => Promise<{ readonly default: Command }>>>;
@@ -27,6 +28,9 @@ export async function runCommand(
     io.out(manifest.version);
     return 0;
   }
+  // `help COMMAND` is `COMMAND --help`.
+  if (name === "help" && rest[0] !== undefined)
+    return await runCommand(commands, [rest[0], "--help"], context);
   if (name === undefined || name === "--help" || name === "-h" || name === "help") {
     const all = await Promise.all(Object.values(commands).map(async (load) => (await load()).default));
     io[name === undefined ? "err" : "out"](overview(all, context.shell));
@@ -34,9 +38,9 @@ export async function runCommand(
   }
   const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (load === undefined) {
-    io.err(
-      `Cannot run the command: there is none of that name; use one of ${Object.keys(commands).join(", ")}`,
-    );
+    const is = name.startsWith("-") ? "a flag stands before its name" : "there is none of that name";
+    io.err(`Cannot run the command: ${is}; use one of ${Object.keys(commands).join(", ")}`);
+    io.err(`See \`${context.shell.start.any} --help\`.`);
     return MISUSED;
   }
   try {
@@ -74,9 +78,6 @@ function tell(error: unknown, name: string, { io, shell }: Context): number {
 /** How Deno ends such a message; it fits those alone who typed `deno run` themselves. */
 const RUN_AGAIN = /, run again with the (--allow-[a-z]+) flag/;
 
-/** How many places of a fault's stack are shown. */
-const PLACES = 5;
-
 /**
  * An error as a user may see it, in lines. Eddy's own say what is wrong and hold no body or token; of the system's its code, call and path are shown, of all
  * others only class and places, for their text could quote anything.
@@ -108,16 +109,4 @@ function classOf(error: Error): string {
   const name = error.constructor?.name ?? "";
   const said = name === "" || name === "Error" ? error.name : name;
   return /^[\w$.]{1,100}$/.test(said) ? said : "Error";
-}
-
-/** The first places of an error's stack, as `file:line:column`. */
-function placesOf(error: Error): string[] {
-  const stack = String(error.stack ?? "");
-  // What the message holds is no place, even if it looks like one.
-  const message = stack.indexOf(error.message);
-  return stack
-    .slice(message < 0 ? 0 : message + error.message.length)
-    .split("\n")
-    .flatMap((line) => /^\s*at (?:.* \()?(?:async )?(\S.*:\d+:\d+)\)?$/.exec(line)?.[1] ?? [])
-    .slice(0, PLACES);
 }

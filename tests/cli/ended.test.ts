@@ -1,4 +1,7 @@
-/** A worker's code that ends the process in the middle: nothing is settled and nobody is told, so it must not look like a success. */
+/**
+ * A worker's code that ends the process in the middle: nothing is settled and nobody is told, so it must not look like a success. And one whose faults
+ * come about outside of any job: they must cost no job.
+ */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join, resolve } from "node:path";
 import { DENO } from "../runtimes/deno/process.ts";
@@ -58,5 +61,29 @@ describe.each(Object.entries(RUNTIMES))("on %s", (runtime, start) => {
   test("the command's own end is none", async () => {
     const { code, err } = await ended(start, "drain", moduleOf(""));
     expect([code, err]).toEqual([0, expect.not.stringMatching(LINE)]);
+  });
+
+  test.each([
+    ["a timer", "setTimeout(() => { throw new RangeError('stray'); });"],
+    ["a promise that nobody awaits", "Promise.reject(new RangeError('stray'));"],
+  ])("what %s throws is logged, and the jobs are done", async (_, fault) => {
+    // A timer set later fires later.
+    const wait = "await new Promise((resolve) => setTimeout(resolve));";
+    const { code, out, err } = await ended(start, "drain", moduleOf(`${fault} ${wait}`), ["--json"]);
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ jobs: 2, acked: 2 });
+    const logged = err
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(logged.filter(({ level }) => level === "error")).toEqual(
+      Array.from({ length: 2 }, () =>
+        expect.objectContaining({
+          message: "The worker's code failed outside of any job; await what it starts",
+          error: "RangeError: stray",
+          at: expect.stringMatching(/worker\.ts:3:\d+$/),
+        }),
+      ),
+    );
   });
 });

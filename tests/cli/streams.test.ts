@@ -3,7 +3,7 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { DENO } from "../runtimes/deno/process.ts";
-import { eddy, RunningCommand, scratch } from "./process.ts";
+import { eddy, RunningCommand, scratch, startEddy } from "./process.ts";
 
 // Each test starts processes.
 setDefaultTimeout(30_000);
@@ -108,6 +108,30 @@ test("input that cannot be read ends with 1, a sentence and the sums", async () 
     err: "Cannot read standard input: the system answered EISDIR; give a file or a pipe\n",
   });
 });
+
+test.each([
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+] as const)(
+  "%s before the end of the input: what was read is told, half a line is no job",
+  async (signal, code) => {
+    await using folder = await scratch();
+    await using run = startEddy(["enqueue", "q"], { cwd: folder.path });
+    run.write("1\n2\n\n34");
+    const deadline = performance.now() + 15_000;
+    for (let ready = 0; ready < 2 && performance.now() < deadline; ) {
+      const { code, out } = await eddy(["stats", "q", "--json"], { cwd: folder.path });
+      ready = code === 0 ? JSON.parse(out)[0].ready : 0;
+    }
+    run.signal(signal);
+    expect(await run.exited()).toEqual({
+      code,
+      out: "q: 2 accepted, 0 rejected\n",
+      err: `Stopped: ${signal} came before the end of standard input\nNot sent: line 3 and all after it.\n`,
+    });
+    expect(JSON.parse((await eddy(["stats", "q", "--json"], { cwd: folder.path })).out)[0].ready).toBe(2);
+  },
+);
 
 describe("what is told of a fault", () => {
   async function failing(thrown: string) {

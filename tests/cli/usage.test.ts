@@ -64,6 +64,12 @@ describe("help", () => {
     expect([sent.code, sent.out]).toEqual([0, expect.stringContaining("1 accepted")]);
   });
 
+  test("so does `help` before the command's name", async () => {
+    expect(await eddy(["help", "stats"])).toEqual(await eddy(["stats", "--help"]));
+    expect(await eddy(["help"])).toEqual(await eddy(["--help"]));
+    expect((await eddy(["help", "hush"])).code).toBe(2);
+  });
+
   test("--version prints the package's", async () => {
     expect(await eddy(["--version"])).toEqual({ code: 0, out: `${manifest.version}\n`, err: "" });
   });
@@ -120,6 +126,12 @@ describe("wrong calls end with 2, a sentence and where to look", () => {
     [["dead", "emails", "more"], "there are too many"],
     [["worker", "nowhere.ts"], "nowhere.ts is not there; name its file\n"],
     [["worker", "."], "the worker: . is a folder; name its file\n"],
+    [["worker", ""], "the worker: the name of its file is empty; name its file\n"],
+    [["worker", "/dev/null"], "/dev/null is no file that could be loaded; name its file\n"],
+    [["worker", EXAMPLE, "--max-body-bytes", "9"], "--max-body-bytes: nothing is taken in without --http"],
+    [["stats", "emails", "--broker", ""], "--broker is empty"],
+    [["enqueue", "emails", "1", "--delay-ms="], "--delay-ms is empty"],
+    [["redrive", "emails", "a", ""], "an ID is empty; name a dead letter"],
     [["worker", join(ROOT, "examples")], `examples is a folder; name its file, as in ${EXAMPLE}\n`],
     [["drain"], "there is no ./worker.ts; name its file\n"],
     [["drain", EXAMPLE, "emails"], "there are too many; name one FILE"],
@@ -168,15 +180,22 @@ describe("wrong calls end with 2, a sentence and where to look", () => {
     }
     const paused = await eddy(["pause", "emails", ...broker], { cwd: folder.path });
     expect(paused).toEqual({ code: 0, out: "emails is paused\n", err: "" });
-    const stats = await eddy(["stats", "emails", "--json", ...broker], { cwd: folder.path });
+    // Named twice, shown once.
+    const stats = await eddy(["stats", "emails", "emails", "--json", ...broker], { cwd: folder.path });
     expect(JSON.parse(stats.out)).toMatchObject([{ queue: "emails", ready: 0, paused: true }]);
+    expect(JSON.parse(stats.out)).toHaveLength(1);
   });
 
   test("an unknown command", async () => {
     const { code, err } = await eddy(["hush", "--help"]);
     expect(code).toBe(2);
     expect(err).toContain("use one of worker, enqueue");
+    expect(err).toEndWith("\nSee `npx eddy --help`.\n");
     expect(err).not.toContain("hush");
+    const flag = await eddy(["--broker", "hush", "stats"]);
+    expect([flag.code, flag.out]).toEqual([2, ""]);
+    expect(flag.err).toStartWith("Cannot run the command: a flag stands before its name; use one of worker");
+    expect(flag.err).not.toContain("hush");
   });
 
   test("an unknown queue of a worker, naming those it has", async () => {

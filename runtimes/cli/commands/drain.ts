@@ -10,6 +10,7 @@ import { UsageError } from "../flags.ts";
 import { loadWorker } from "../load_worker.ts";
 import { printingLog } from "../log.ts";
 import { defineQueue, withBroker } from "../queues.ts";
+import { logStrayFaults } from "../stray_faults.ts";
 
 /** Exit code when the run ended with work left. */
 const WORK_LEFT = 3;
@@ -66,6 +67,7 @@ Log lines go to standard error. SIGTERM or SIGINT ends the run gracefully, a sec
     });
     if (isExample) log("info", "Draining with the example, for there is no ./worker.ts", { worker: file });
     const events = new EventLog(platform, log, definition.graceMs);
+    const forgetStrays = logStrayFaults(log);
     const stop = new AbortController();
     const forget = platform.onStop((reason) => {
       stop.abort();
@@ -97,6 +99,7 @@ Log lines go to standard error. SIGTERM or SIGINT ends the run gracefully, a sec
     } finally {
       events.close();
       forget();
+      forgetStrays();
     }
   },
 });

@@ -22,6 +22,7 @@ import { UsageError } from "../flags.ts";
 import { InputError } from "../io.ts";
 import { printable } from "../printable.ts";
 import { defineQueue, knownWorker, openQueue, withBroker } from "../queues.ts";
+import { StoppedError, unlessStopped } from "../stopped.ts";
 
 /** How many ids the summary holds at the most where the jobs come from standard input, which may go on forever. */
 const MOST_IDS = 1_000;
@@ -43,6 +44,7 @@ there already, in their order, of standard input's the first ${MOST_IDS.toLocale
   exits: {
     0: "everything was accepted",
     1: `something was not accepted, or standard input held no job at all; or ${FAILED_HELP}`,
+    "130, 143": "SIGINT or SIGTERM came before the end of standard input; what was read is told",
   },
   notes: BROKER_HELP,
   flags: {
@@ -150,6 +152,8 @@ interface Sums {
   rejected: number;
   /** Those of the jobs accepted or there already, as far as they are known. */
   readonly ids: string[];
+  /** The last line of standard input of which it is known what became of it. */
+  lastLine: number;
 }
 
 async function fromArguments(
@@ -182,11 +186,17 @@ async function fromArguments(
 }
 
 async function fromInput(source: Source): Promise<number> {
-  const sums: Sums = { accepted: 0, duplicates: 0, rejected: 0, ids: [] };
+  const sums: Sums = { accepted: 0, duplicates: 0, rejected: 0, ids: [], lastLine: 0 };
   let whole = false;
   try {
     whole = await takeIn(source, sums);
   } catch (error) {
+    if (error instanceof StoppedError) {
+      source.context.io.err(error.message);
+      source.context.io.err(`Not sent: line ${sums.lastLine + 1} and all after it.`);
+      summarise(source, sums);
+      return error.code;
+    }
     if (!(error instanceof InputError)) throw error;
     source.context.io.err(error.message);
   }
@@ -200,8 +210,11 @@ async function fromInput(source: Source): Promise<number> {
 
 /** Enqueues the lines of standard input and counts what became of them; answers whether it came to their end. */
 async function takeIn(source: Source, sums: Sums): Promise<boolean> {
-  const { io } = source.context;
-  for await (const step of ingestLines(io.stdin(), { ...source, queue: source.definition })) {
+  const { io, platform } = source.context;
+  const input = unlessStopped(io.stdin(), platform, "before the end of standard input");
+  for await (const step of ingestLines(input, { ...source, queue: source.definition })) {
+    for (const { line } of [...step.rejected, ...step.accepted])
+      sums.lastLine = Math.max(sums.lastLine, line);
     for (const line of step.rejected) io.err(`line ${line.line}: ${printable(line.reason)}`);
     sums.rejected += step.rejected.length;
     for (const line of step.accepted) {
@@ -227,7 +240,7 @@ async function takeIn(source: Source, sums: Sums): Promise<boolean> {
   return true;
 }
 
-function summarise(source: Source, { accepted, duplicates, rejected, ids }: Sums): number {
+function summarise(source: Source, { accepted, duplicates, rejected, ids }: Omit<Sums, "lastLine">): number {
   const { io } = source.context;
   if (source.json) io.out(JSON.stringify({ accepted, duplicates, rejected, ids }));
   else {

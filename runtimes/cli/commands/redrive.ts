@@ -26,6 +26,7 @@ An ID that is no dead letter's is named on standard error; the others are put ba
     },
   },
   check({ flags, rest }) {
+    if (rest.includes("")) throw new UsageError("Cannot redrive: an ID is empty; name a dead letter");
     if (rest.length === 0 || flags.limit === undefined) return;
     throw new UsageError("Cannot use --limit: the IDs say which dead letters; leave it or the IDs out");
   },

@@ -28,7 +28,9 @@ A queue that nobody has used yet shows 0 everywhere.`,
         ? undefined
         : (await loadWorker(flags.worker, context, "--worker")).definition;
     const names =
-      positionals.length > 0 ? positionals : (worker?.queues.map((one) => one.handler.queue.name) ?? []);
+      positionals.length > 0
+        ? new Set(positionals)
+        : (worker?.queues.map((one) => one.handler.queue.name) ?? []);
     return await withBroker(context, flags.broker, async (broker, spec) => {
       assertThere(spec);
       const rows = [];

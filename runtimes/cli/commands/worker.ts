@@ -26,6 +26,10 @@ import { UsageError } from "../flags.ts";
 import { loadWorker } from "../load_worker.ts";
 import { printingLog } from "../log.ts";
 import { withBroker } from "../queues.ts";
+import { logStrayFaults } from "../stray_faults.ts";
+
+/** The largest body of a job taken in by HTTP where nothing is said, in bytes. */
+const MAX_BODY_BYTES = 1_048_576;
 
 /** How long HTTP requests in flight may take once the worker has stopped, in milliseconds. */
 const HTTP_WAIT_MS = 1_000;
@@ -60,8 +64,7 @@ when EDDY_HTTP_TOKEN is set, callers send that token as \`Authorization: Bearer 
       kind: "count",
       unit: "bytes",
       least: 1,
-      default: 1_048_576,
-      help: "the largest body of a job taken in by HTTP",
+      help: `the largest body of a job taken in by HTTP; default ${MAX_BODY_BYTES}`,
     },
     wait: {
       kind: "switch",
@@ -106,9 +109,14 @@ interface HttpChoice {
 function httpOptions(
   flag: string | undefined,
   context: Context,
-  maxBodyBytes: number,
+  maxBodyBytes: number | undefined,
 ): HttpChoice | undefined {
-  if (flag === undefined) return undefined;
+  if (flag === undefined) {
+    if (maxBodyBytes === undefined) return undefined;
+    throw new UsageError(
+      "Cannot use --max-body-bytes: nothing is taken in without --http; give both or none",
+    );
+  }
   const address = addressOf(flag);
   const token = context.env.EDDY_HTTP_TOKEN || undefined;
   if (token === undefined && !isLoopback(address)) {
@@ -117,7 +125,7 @@ function httpOptions(
     );
   }
   if (token !== undefined) assertToken(token);
-  return { address, token, maxBodyBytes };
+  return { address, token, maxBodyBytes: maxBodyBytes ?? MAX_BODY_BYTES };
 }
 
 function addressOf(flag: string): ReturnType<typeof parseAddress> {
@@ -139,6 +147,7 @@ interface Work {
 
 async function work(task: Work): Promise<number> {
   const { context, log } = task;
+  const forgetStrays = logStrayFaults(log);
   const stopping = new AbortController();
   let running: RunningWorker | undefined;
   const forget = context.platform.onStop((reason) => {
@@ -161,6 +170,7 @@ async function work(task: Work): Promise<number> {
   } finally {
     await server?.stop(HTTP_WAIT_MS);
     forget();
+    forgetStrays();
   }
 }
 

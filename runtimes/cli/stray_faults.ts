@@ -1,0 +1,28 @@
+/**
+ * What a worker's code throws outside of any job: in a timer, or in a promise that nobody awaits.
+ *
+ * @module
+ */
+import process from "node:process";
+import type { LogSink } from "../../src/job.ts";
+import { placesOf } from "./places.ts";
+
+const EVENTS = ["uncaughtException", "unhandledRejection"] as const;
+
+/**
+ * Logs such faults, and lets the process go on: left alone one of them ends a Deno process, with all the jobs that run beside it, and on Bun it
+ * is printed as it is. Answers a function that ends it.
+ */
+export function logStrayFaults(log: LogSink): () => void {
+  const tell = (error: unknown) => {
+    const fault = error instanceof Error ? error : new Error(`a ${typeof error} was thrown`);
+    log("error", "The worker's code failed outside of any job; await what it starts", {
+      error: fault,
+      at: placesOf(fault)[0],
+    });
+  };
+  for (const event of EVENTS) process.on(event, tell);
+  return () => {
+    for (const event of EVENTS) process.off(event, tell);
+  };
+}
