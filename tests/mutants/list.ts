@@ -4,6 +4,7 @@
  * @module
  */
 import { ADAPTERS } from "./adapters.ts";
+import { COMMANDS } from "./commands.ts";
 import { CORE } from "./core.ts";
 import { HTTP } from "./http.ts";
 import type { Mutant } from "./mutant.ts";
@@ -67,6 +68,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...ADAPTERS,
   ...NATS,
   ...HTTP,
+  ...COMMANDS,
   ...simulated,
   ...simulatedOnSqlite,
 ];

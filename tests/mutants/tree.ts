@@ -17,6 +17,7 @@ const PARTS = [
   "examples",
   "tests",
   "package.json",
+  "deno.json",
   "bunfig.toml",
   "tsconfig.json",
 ] as const;

@@ -1,0 +1,66 @@
+/**
+ * The guards of the commands.
+ *
+ * @module
+ */
+import type { Mutant } from "./mutant.ts";
+
+export const COMMANDS: readonly Mutant[] = [
+  {
+    name: "commands-forced-end",
+    loses: "a process that the worker's code ended counts as failed",
+    file: "runtimes/cli/end_guard.ts",
+    search: "process.exitCode = FAILED;",
+    replace: "",
+    tests: ["tests/cli/ended.test.ts"],
+  },
+  {
+    name: "commands-stray-faults",
+    loses: "a fault outside of any job ends no other job",
+    file: "runtimes/cli/stray_faults.ts",
+    search: "for (const event of EVENTS) process.on(event, tell);",
+    replace: "",
+    tests: ["tests/cli/ended.test.ts"],
+  },
+  {
+    name: "commands-half-a-line",
+    loses: "a line that was not read to its end is no job",
+    file: "runtimes/cli/stopped.ts",
+    search: "const item = await Promise.race([stopped, items.next()]);",
+    replace:
+      "const item = await Promise.race([stopped.catch(() => ({ done: true }) as const), items.next()]);",
+    tests: ["tests/cli/streams.test.ts"],
+  },
+  {
+    name: "commands-one-header-a-name",
+    loses: "a header that is given twice is not lost",
+    file: "runtimes/cli/commands/enqueue.ts",
+    search: "if (Object.hasOwn(headers, name)) {",
+    replace: "if (name === undefined) {",
+    tests: ["tests/cli/usage.test.ts"],
+  },
+  {
+    name: "commands-no-empty-flag",
+    loses: "a flag whose variable is not set is not taken for a value",
+    file: "runtimes/cli/flags.ts",
+    search: 'if (token.value === "") throw',
+    replace: 'if (token.value === "\\0") throw',
+    tests: ["tests/cli/usage.test.ts"],
+  },
+  {
+    name: "options-known-alone",
+    loses: "a misspelt option is not swallowed",
+    file: "src/known_fields.ts",
+    search: "if (known.has(name)) continue;",
+    replace: "if (known.size > 0) continue;",
+    tests: ["tests/unit/known_fields.test.ts"],
+  },
+  {
+    name: "options-are-no-list",
+    loses: "a list is not read as an object of names",
+    file: "src/known_fields.ts",
+    search: " && !(Symbol.iterator in value);",
+    replace: ";",
+    tests: ["tests/unit/known_fields.test.ts", "tests/unit/producer.test.ts"],
+  },
+];
