@@ -83,6 +83,8 @@ test("it takes Redis and token from the environment and then prints no token", a
   expect(text).not.toContain("from-the-environment");
   const answer = await fetch(`${url}/ping`, { headers: { authorization: "Bearer from-the-environment" } });
   expect(answer.status).toBe(200);
+  // As npm does, which passes on what the terminal has sent already.
+  child.kill("SIGINT");
   child.kill("SIGINT");
   expect(await child.exited).toBe(0);
 });
@@ -101,11 +103,17 @@ test("--help explains, a wrong option is told, and neither starts anything", asy
 });
 
 test("a bad Redis URL ends it with a message that does not repeat it", async () => {
-  const child = run(["--redis", "http://user:hunter2@host", "--port", "0", "--token", "t"]);
-  const text = await new Response(child.stderr).text();
-  expect(await child.exited).toBe(1);
-  expect(text).toContain("must look like redis://");
-  expect(text).not.toContain("hunter2");
+  const url = "http://user:hunter2@host";
+  for (const [args, env, code] of [
+    [["--redis", url], {}, 2],
+    [[], { EDDY_REDIS_URL: url }, 1],
+  ] as [string[], Record<string, string>, number][]) {
+    const child = run([...args, "--port", "0", "--token", "t"], env);
+    const text = await new Response(child.stderr).text();
+    expect(await child.exited).toBe(code);
+    expect(text).toContain("must look like redis://");
+    expect(text).not.toContain("hunter2");
+  }
 });
 
 /** Runs the command on a Redis of its own, which `act` may stop and start. */
@@ -168,13 +176,18 @@ test("the command line is read without guessing", () => {
     [["--token", "hush", "--token=hush"], "--token is given twice"],
     [["--host", ""], "--host is empty"],
     [["--port="], "--port is empty"],
-    [["--port", "1e3"], "Cannot read --port"],
-    [["--port", " 5"], "Cannot read --port"],
+    [["--port", "1e3"], "--port does not fit; give a number from 0 to 65535"],
+    [["--port", " 5"], "--port does not fit"],
+    [["--token", "hush hush"], "token has a space"],
   ] as const) {
     const line = readCommandLine(args, {});
-    expect(line).toEqual({ kind: "wrong", message: expect.stringContaining(text) });
+    expect(line).toEqual({ kind: "wrong", code: 2, message: expect.stringContaining(text) });
     expect(JSON.stringify(line)).not.toContain("hush");
   }
+  expect(readCommandLine([], { EDDY_REDIS_HTTP_TOKEN: "hush hush" })).toMatchObject({
+    kind: "wrong",
+    code: 1,
+  });
   expect(readCommandLine([], { EDDY_REDIS_URL: "" })).toMatchObject({ redis: "redis://127.0.0.1:6379" });
   expect(readCommandLine(["--port", "99999"], {}).kind).toBe("wrong");
   const stray = readCommandLine(["my-token"], {});

@@ -4,6 +4,7 @@
  * @module
  */
 import { randomBytes } from "node:crypto";
+import { bunPlatform } from "../platform.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { HELP, readCommandLine } from "./options.ts";
 import { parseRedisUrl } from "./redis_url.ts";
@@ -16,7 +17,7 @@ if (line.kind === "help") {
 }
 if (line.kind === "wrong") {
   process.stderr.write(`${line.message}\n`);
-  process.exit(2);
+  process.exit(line.code);
 }
 
 let gateway: Gateway;
@@ -29,8 +30,7 @@ try {
 } catch (error) {
   const code = (error as { code?: string }).code;
   const why = code === "EADDRINUSE" ? `port ${line.port} is taken; choose another with --port` : undefined;
-  const text = why ?? (error instanceof TypeError ? error.message : "it could not listen there");
-  process.stderr.write(`Cannot start the gateway: ${text}\n`);
+  process.stderr.write(`Cannot start the gateway: ${why ?? "it could not listen there"}\n`);
   process.exit(1);
 }
 
@@ -40,16 +40,10 @@ const watch = new RedisWatch({
   tell: (text) => process.stderr.write(`${text}\n`),
 });
 
-let stopping = false;
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.on(signal, () => {
-    // A second signal does not wait.
-    if (stopping) process.exit(1);
-    stopping = true;
-    watch.stop();
-    gateway.stop().then(
-      () => process.exit(0),
-      () => process.exit(1),
-    );
-  });
-}
+bunPlatform().onStop(() => {
+  watch.stop();
+  gateway.stop().then(
+    () => process.exit(0),
+    () => process.exit(1),
+  );
+});

@@ -4,6 +4,8 @@
  * @module
  */
 import { parseArgs } from "node:util";
+import { isToken } from "../../../src/http/auth.ts";
+import { parseRedisUrl } from "./redis_url.ts";
 
 export const HELP = `Serves Upstash's REST protocol in front of a Redis, for development and tests.
 
@@ -17,12 +19,16 @@ Usage: bun run redis-http [options]
                   (EDDY_REDIS_HTTP_TOKEN; default: a random one, printed once)
   --help, -h      this text
 
+SIGTERM or SIGINT stops it, a second one at once. A Redis that cannot be reached is told of on standard error, and so is its return.
+Exit code: 0 when it was stopped, 1 when it cannot listen there or a variable cannot be used, 2 when it was called wrongly.
+
 Put a password or a token into the environment rather than on the command line, where other users can see it.
 `;
 
 export type CommandLine =
   | { readonly kind: "help" }
-  | { readonly kind: "wrong"; readonly message: string }
+  /** With the exit code: 2 for an argument, 1 for a variable. */
+  | { readonly kind: "wrong"; readonly message: string; readonly code: 1 | 2 }
   | {
       readonly kind: "serve";
       readonly redis: string;
@@ -57,38 +63,43 @@ export function readCommandLine(
     // The parser's text names the option, and quotes a stray argument: that may be a token typed without its option.
     const code = (error as { code?: string }).code;
     const option = /'(--?[a-z-]+)/.exec(error instanceof Error ? error.message : "")?.[1];
-    if (option === undefined || code === "ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL") {
-      return {
-        kind: "wrong",
-        message: "Cannot read the arguments: one stands without an option; see --help",
-      };
-    }
-    return {
-      kind: "wrong",
-      message: `Cannot read the arguments: ${option} is unknown or lacks its value; see --help`,
-    };
+    return option === undefined || code === "ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL"
+      ? misread("one stands without an option")
+      : misread(`${option} is unknown or lacks its value`);
   }
   if (values.help === true) return { kind: "help" };
   const twice = given.find((name, at) => given.indexOf(name) < at);
-  if (twice !== undefined) {
-    return { kind: "wrong", message: `Cannot read the arguments: --${twice} is given twice; see --help` };
-  }
+  if (twice !== undefined) return misread(`--${twice} is given twice`);
   const empty = Object.entries(values).find(([, value]) => value === "")?.[0];
-  if (empty !== undefined) {
-    return { kind: "wrong", message: `Cannot read the arguments: --${empty} is empty; see --help` };
-  }
-  const text = values.port ?? "8079";
-  const port = Number(text);
-  if (!/^\d{1,5}$/.test(text) || port > 65535) {
-    return { kind: "wrong", message: "Cannot read --port: it must be a number from 0 to 65535" };
+  if (empty !== undefined) return misread(`--${empty} is empty`);
+  const port = values.port ?? "8079";
+  if (!/^\d{1,5}$/.test(port) || Number(port) > 65535) {
+    return misread("--port does not fit; give a number from 0 to 65535");
   }
   // An empty variable counts as not set.
-  const token = values.token ?? env.EDDY_REDIS_HTTP_TOKEN;
-  return {
-    kind: "serve",
-    redis: values.redis ?? (env.EDDY_REDIS_URL || "redis://127.0.0.1:6379"),
-    port,
-    hostname: values.host ?? "127.0.0.1",
-    token: token === "" ? undefined : token,
-  };
+  const redis = values.redis ?? (env.EDDY_REDIS_URL || "redis://127.0.0.1:6379");
+  const unusable = whyNoRedis(redis);
+  if (unusable !== undefined) {
+    return { kind: "wrong", message: unusable, code: values.redis === undefined ? 1 : 2 };
+  }
+  const token = values.token ?? (env.EDDY_REDIS_HTTP_TOKEN || undefined);
+  if (token !== undefined && !isToken(token)) {
+    const message =
+      "Cannot start the gateway: token has a space or a character outside ASCII, so no header can carry it; give printable ASCII without space";
+    return { kind: "wrong", message, code: values.token === undefined ? 1 : 2 };
+  }
+  return { kind: "serve", redis, port: Number(port), hostname: values.host ?? "127.0.0.1", token };
+}
+
+function misread(is: string): CommandLine {
+  return { kind: "wrong", message: `Cannot read the arguments: ${is}; see --help`, code: 2 };
+}
+
+function whyNoRedis(url: string): string | undefined {
+  try {
+    parseRedisUrl(url);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
 }
