@@ -26,6 +26,10 @@ const TERM = "+TERM";
 /** Extends the server's wait for an ack. */
 export const WPI = "+WPI";
 
+/** A try to give back takes at most this share of a lease, and after one that failed there is a pause of so many milliseconds. */
+const RELEASE_TRIES = 8;
+const RELEASE_PAUSE_MS = 50;
+
 /** A copy of a job on its way to where it belongs. */
 interface Move {
   readonly held: Held;
@@ -38,6 +42,7 @@ export class Settling {
   readonly #core: Core;
   /** What is given back without anybody waiting for it. */
   readonly #background = new Set<Promise<void>>();
+  #isClosing = false;
 
   constructor(core: Core) {
     this.#core = core;
@@ -74,8 +79,49 @@ export class Settling {
     return results;
   }
 
-  /** Gives deliveries back uncharged. */
+  /** Gives deliveries back uncharged. If it fails, it goes on by itself. */
   async release(helds: readonly Held[], verb: string, timeoutMs: number): Promise<void> {
+    try {
+      await this.#release(helds, verb, timeoutMs);
+    } catch (error) {
+      this.releaseLater(helds);
+      throw error;
+    }
+  }
+
+  /** Gives deliveries back as soon as it can be done. If it cannot, they come back when the server's wait for them ends. Never rejects. */
+  releaseLater(helds: readonly Held[]): void {
+    if (helds.length === 0) return;
+    const going = this.#releaseInTime(helds).finally(() => this.#background.delete(going));
+    this.#background.add(going);
+  }
+
+  /** Resolves when nothing is on its way that nobody waits for; what has failed by then is not tried again. Never rejects. */
+  async idle(): Promise<void> {
+    this.#isClosing = true;
+    while (this.#background.size > 0) await Promise.all(this.#background);
+  }
+
+  /** Tries again what failed: a copy may be stored whose original was not acked, and then both would run. Never rejects. */
+  async #releaseInTime(helds: readonly Held[]): Promise<void> {
+    const core = this.#core;
+    const until = core.now() + core.leaseMs / 2;
+    do {
+      try {
+        const leftMs = until - core.now();
+        return await this.#release(
+          helds,
+          "claim",
+          Math.max(1, Math.min(leftMs, core.leaseMs / RELEASE_TRIES)),
+        );
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, RELEASE_PAUSE_MS));
+      }
+    } while (!this.#isClosing && core.now() < until);
+    for (const held of helds) core.leases.settled(held, core.now());
+  }
+
+  async #release(helds: readonly Held[], verb: string, timeoutMs: number): Promise<void> {
     const session = await this.#core.link.session(verb, timeoutMs);
     await this.#moveAll(
       session,
@@ -83,23 +129,6 @@ export class Settling {
       verb,
       timeoutMs,
     );
-  }
-
-  /** Gives deliveries back as soon as it can be done. If it cannot, they come back when the server's wait for them ends. Never rejects. */
-  releaseLater(helds: readonly Held[]): void {
-    const core = this.#core;
-    if (helds.length === 0) return;
-    const going = this.release(helds, "claim", core.leaseMs / 2)
-      .catch(() => {
-        for (const held of helds) core.leases.settled(held, core.now());
-      })
-      .finally(() => this.#background.delete(going));
-    this.#background.add(going);
-  }
-
-  /** Resolves when nothing is on its way that nobody waits for. Never rejects. */
-  async idle(): Promise<void> {
-    while (this.#background.size > 0) await Promise.all(this.#background);
   }
 
   async #moveAll(

@@ -14,6 +14,7 @@ import {
   queue,
   startWorker,
 } from "../../src/mod.ts";
+import { idsOf, leaseId, put, take } from "../support/conformance_steps.ts";
 import { type NatsServer, startNats } from "../support/nats_server.ts";
 import { WebSocketProxy } from "../support/ws_proxy.ts";
 
@@ -192,7 +193,7 @@ const FAULTS: readonly Fault[] = [
     act: () => proxy.loseReply(ACK, REPLY),
     fails: true,
   },
-  { name: "a delivery comes twice", act: () => proxy.repeat(DELIVERY), fails: false },
+  // A delivery cannot: TCP brings nothing twice. An answer can, from whatever repeats requests.
   { name: "an answer comes twice", act: () => proxy.repeat(REPLY), fails: false },
   {
     name: "a delay there",
@@ -301,5 +302,29 @@ describe("between a producer and its server", () => {
         await stage.end();
       }
     });
+  }
+});
+
+test("what is given back, and whose copy's answer is lost, comes once: the copy's original is ended over the next connection", async () => {
+  const broker = connect(proxy.url);
+  const eye = connect(server.url);
+  const settings = { leaseMs: 20_000, requestTimeoutMs: 2_000, dedupeWindowMs: 60_000 };
+  try {
+    const given = broker.queue("given-back", settings);
+    const seen = eye.queue("given-back", settings);
+    await given.open();
+    await seen.open();
+    await put(seen, ...idsOf("a", 4));
+    const id = leaseId();
+    expect(await take(given, 4, id)).toHaveLength(4);
+    const lost = proxy.loseReply("PUB eddy.jobs", REPLY);
+    await expect(given.abandon?.([id])).rejects.toBeInstanceOf(BrokerError);
+    await lost;
+    await until("nothing is held any more", async () => (await seen.sizes?.())?.held === 0);
+    expect(await seen.sizes?.()).toMatchObject({ ready: 4, delayed: 0, dead: 0 });
+    const again = await take(seen, 8);
+    expect(again.map((one) => [one.id, one.attempt])).toEqual(idsOf("a", 4).map((one) => [one, 1]));
+  } finally {
+    await Promise.all([broker.close(), eye.close()]);
   }
 });
