@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { MemoryBroker } from "../../adapters/memory.ts";
 import { RedisBroker } from "../../adapters/redis/mod.ts";
-import { type Job, startWorker } from "../../src/mod.ts";
+import { BrokerError, type Job, startWorker } from "../../src/mod.ts";
 import { FaultyBroker } from "../support/faulty_broker.ts";
 import { freePort } from "../support/redis_server.ts";
 import { ask, definitionOf, expectRefusal, memoryBroker, openApp, platform, post } from "./fixture.ts";
@@ -16,8 +16,7 @@ function gate(): { readonly opened: Promise<void>; open(): void } {
 }
 
 /** An app whose queue `emails` holds one dead letter, `bad`. */
-async function withDeadLetter() {
-  const broker = memoryBroker();
+async function withDeadLetter(broker = memoryBroker()) {
   const definition = definitionOf((job) => job.deadLetter("the receiver is gone"));
   const app = openApp({ broker, definition });
   await post(app, "/v1/queues/emails/jobs", GOOD, { "Eddy-Id": "bad" });
@@ -94,6 +93,24 @@ describe("tending", () => {
       expect.objectContaining({ id: "bad", attempts: 0 }),
     ]);
     expect((await post(app, "/v1/queues/emails/redrive")).json).toEqual({ queue: "emails", redriven: 0 });
+  });
+
+  test("redrive that the broker fails in the middle of tells what was put back before", async () => {
+    class FailingBroker extends MemoryBroker {
+      override queue(...args: Parameters<MemoryBroker["queue"]>) {
+        const queue = super.queue(...args);
+        const redrive = queue.redrive?.bind(queue);
+        queue.redrive = async (options) => {
+          if (options.ids?.includes("cut")) throw new BrokerError("memory", "redrive", "The broker is gone");
+          return (await redrive?.(options)) ?? 0;
+        };
+        return queue;
+      }
+    }
+    const app = await withDeadLetter(new FailingBroker({ now: () => platform.now() }));
+    const answer = await post(app, "/v1/queues/emails/redrive", '{"ids":["none","bad","cut","more"]}');
+    expectRefusal(answer, 503, "broker-failed");
+    expect(answer.json).toMatchObject({ redriven: 1, absent: ["none"] });
   });
 
   test("pause and resume", async () => {
