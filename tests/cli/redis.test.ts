@@ -41,6 +41,14 @@ test("enqueue, stats, drain and dead letters, the job's text nowhere in the logs
   expectNoSecret(drained);
 });
 
+test("a budget of requests that no job fits into is refused as a flag is", async () => {
+  const { code, out, err } = await eddy(["drain", HELD, "--max-requests", "3"], { env: reach() });
+  expect([code, out]).toEqual([2, ""]);
+  expect(err).toMatch(
+    /^Cannot drain: --max-requests is 3; give \d or more, the least .+\nSee `npx eddy drain --help`\.\n$/,
+  );
+});
+
 test("Upstash's own variables are honoured, and their token goes to no other URL", async () => {
   const env = { UPSTASH_REDIS_REST_URL: redis.gateway.url, UPSTASH_REDIS_REST_TOKEN: TOKEN };
   expect((await eddy(["stats", "tasks"], { env })).code).toBe(0);

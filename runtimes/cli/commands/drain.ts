@@ -96,6 +96,8 @@ Log lines go to standard error. SIGTERM or SIGINT ends the run gracefully, a sec
       events.close();
       io.out(flags.json ? JSON.stringify(report) : readable(report));
       return report.stopped === "empty" || report.leftReady === 0 ? 0 : WORK_LEFT;
+    } catch (error) {
+      throw asMisuse(error);
     } finally {
       events.close();
       forget();
@@ -103,6 +105,14 @@ Log lines go to standard error. SIGTERM or SIGINT ends the run gracefully, a sec
     }
   },
 });
+
+/** A budget that no job fits into is a flag's fault, and told by the flag's name. */
+function asMisuse(error: unknown): unknown {
+  const start = "Cannot drain: maxRequests is";
+  return error instanceof RangeError && error.message.startsWith(start)
+    ? new UsageError(error.message.replace("maxRequests", "--max-requests"))
+    : error;
+}
 
 const WHY = {
   empty: "no job was ready any more",
@@ -119,7 +129,12 @@ export function readable(report: DrainReport): string {
     .filter((field) => report[field] > 0)
     .map((field) => `${report[field]} ${field}`);
   const detail = parts.length === 0 ? "" : ` (${parts.join(", ")})`;
-  return `Drained ${report.jobs} jobs${detail} in ${Math.round(report.ms)} ms with ${report.requests} requests; ended because ${why(report)}; left: ${left(report)}`;
+  const { jobs, requests } = report;
+  return `Drained ${counted(jobs, "job")}${detail} in ${Math.round(report.ms)} ms with ${counted(requests, "request")}; ended because ${why(report)}; left: ${left(report)}`;
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
 function why({ stopped, noRoomFor }: DrainReport): string {
