@@ -4,19 +4,25 @@
  *
  * @module
  */
+import { Chain, Chained } from "./chain.ts";
 import type { CancelTimer, Platform } from "./platform.ts";
 
 /** How much of a millisecond the arithmetic of large clocks may lose. */
 const ROUNDING_MS = 0.001;
 
-interface Entry {
+class Entry extends Chained {
   readonly at: number;
   readonly fn: () => void;
+  constructor(at: number, fn: () => void) {
+    super();
+    this.at = at;
+    this.fn = fn;
+  }
 }
 
 export class SharedTimer {
   readonly #clock: Pick<Platform, "now" | "setTimer">;
-  readonly #entries = new Set<Entry>();
+  readonly #entries = new Chain<Entry>();
   #armedAt = Number.POSITIVE_INFINITY;
   #cancel: CancelTimer | undefined;
   #closed = false;
@@ -29,7 +35,7 @@ export class SharedTimer {
   setTimer(ms: number, fn: () => void): CancelTimer {
     if (this.#closed) return () => {};
     const at = this.#clock.now() + ms;
-    const entry: Entry = { at, fn };
+    const entry = new Entry(at, fn);
     this.#entries.add(entry);
     if (at < this.#armedAt) this.#arm(at, ms);
     return () => this.#entries.delete(entry);
@@ -56,7 +62,7 @@ export class SharedTimer {
     const now = this.#clock.now();
     let next = Number.POSITIVE_INFINITY;
     const due: Entry[] = [];
-    for (const entry of this.#entries) {
+    for (const entry of this.#entries.all()) {
       if (entry.at <= now + ROUNDING_MS) due.push(entry);
       else next = Math.min(next, entry.at);
     }

@@ -4,6 +4,7 @@
  * @module
  */
 import { ActiveJob, type InvalidBody, type JobContext } from "./active_job.ts";
+import { Chain, Chained } from "./chain.ts";
 import { isPermanent, JobTimeoutError, WorkerStoppedError } from "./errors.ts";
 import type { HeldDelivery, HeldLease } from "./held.ts";
 import type { Job } from "./job.ts";
@@ -39,7 +40,7 @@ const RETURNED: Outcome = Object.freeze({ kind: "returned" });
 const INTERRUPTED: Outcome = Object.freeze({ kind: "interrupted" });
 const IGNORED: Outcome = Object.freeze({ kind: "ignored", delayMs: undefined, timeout: undefined });
 
-class OpenRun implements Run {
+class OpenRun extends Chained implements Run {
   readonly jobs: readonly ActiveJob[];
   readonly startedAt: number;
   cancelTimeout: CancelTimer | undefined;
@@ -49,6 +50,7 @@ class OpenRun implements Run {
   invoked = false;
   over = false;
   constructor(jobs: readonly ActiveJob[], startedAt: number) {
+    super();
     this.jobs = jobs;
     this.startedAt = startedAt;
   }
@@ -56,7 +58,7 @@ class OpenRun implements Run {
 
 export class Slots {
   readonly #options: SlotsOptions;
-  readonly #runs = new Set<OpenRun>();
+  readonly #runs = new Chain<OpenRun>();
   /** The starting times of all runs, summed up. */
   #startedAtSum = 0;
 
@@ -71,7 +73,7 @@ export class Slots {
 
   /** The jobs being run. */
   *jobs(): Iterable<ActiveJob> {
-    for (const run of this.#runs) yield* run.jobs;
+    for (const run of this.#runs.all()) yield* run.jobs;
   }
 
   /** The runs' starting times summed up as time on the way, in milliseconds. */
@@ -107,17 +109,17 @@ export class Slots {
 
   /** Ends the runs whose bodies are still being checked: their handlers are not called any more. */
   interruptUnstarted(): void {
-    for (const run of [...this.#runs]) if (!run.invoked) this.#end(run, INTERRUPTED);
+    for (const run of this.#runs.all()) if (!run.invoked) this.#end(run, INTERRUPTED);
   }
 
   /** Gives up the handlers that still run: they were told to stop and did not heed it. */
   leaveAll(): void {
-    for (const run of [...this.#runs]) this.#end(run, IGNORED, true);
+    for (const run of this.#runs.all()) this.#end(run, IGNORED, true);
   }
 
   /** Aborts the jobs under a lease. */
   abortLease(lease: HeldLease, reason: (jobId: string) => Error): void {
-    for (const run of this.#runs) {
+    for (const run of this.#runs.all()) {
       for (const job of run.jobs) {
         if (job.held.lease === lease) job.abort(reason(job.id));
       }
@@ -126,7 +128,7 @@ export class Slots {
 
   /** Aborts all jobs. */
   abortAll(reason: Error): void {
-    for (const run of this.#runs) {
+    for (const run of this.#runs.all()) {
       for (const job of run.jobs) job.abort(reason);
     }
   }

@@ -4,23 +4,32 @@
  *
  * @module
  */
+import { Chain, Chained } from "../../src/chain.ts";
 
-const heard = new WeakMap<AbortSignal, Set<() => void>>();
+class Waiting extends Chained {
+  readonly fn: () => void;
+  constructor(fn: () => void) {
+    super();
+    this.fn = fn;
+  }
+}
+
+const heard = new WeakMap<AbortSignal, Chain<Waiting>>();
 
 /** Calls `fn` when the signal is aborted; answers a function that takes it back. A signal that is aborted by now calls nobody. */
 export function onAbort(signal: AbortSignal | undefined, fn: () => void): () => void {
   if (signal === undefined || signal.aborted) return () => {};
-  let fns = heard.get(signal);
-  if (fns === undefined) {
-    const all = new Set<() => void>();
-    fns = all;
+  let chain = heard.get(signal);
+  if (chain === undefined) {
+    const all = new Chain<Waiting>();
+    chain = all;
     heard.set(signal, all);
     signal.addEventListener("abort", () => {
-      for (const one of [...all]) one();
-      all.clear();
+      for (const waiting of all.all()) if (all.delete(waiting)) waiting.fn();
     });
   }
-  const mine = fns;
-  mine.add(fn);
-  return () => mine.delete(fn);
+  const mine = chain;
+  const waiting = new Waiting(fn);
+  mine.add(waiting);
+  return () => mine.delete(waiting);
 }

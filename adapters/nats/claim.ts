@@ -4,6 +4,7 @@
  * @module
  */
 import type { ClaimReply, ClaimRequest } from "../../src/broker.ts";
+import { Chain, Chained } from "../../src/chain.ts";
 import { msOf } from "./ack_subject.ts";
 import type { Core } from "./core.ts";
 import { countedHandOuts, holdAll, type Raw, receive } from "./deliveries.ts";
@@ -18,13 +19,25 @@ const NO_MORE: ClaimReply = Object.freeze({ deliveries: Object.freeze([]) as rea
 /** A claim waits at most this share of the lease: whoever counts the lease from the sending of the claim must not find it nearly over. */
 const WAIT_SHARE = 1 / 4;
 
+/** A claim that is not answered yet. */
+class UnderWay extends Chained {
+  readonly leaseId: string;
+  claiming: Promise<ClaimReply> | undefined;
+  gathering: Gathering | undefined;
+  constructor(leaseId: string) {
+    super();
+    this.leaseId = leaseId;
+  }
+}
+
 export class Claiming {
   readonly #core: Core;
   readonly #provisioning: Provisioning;
   readonly #settling: Settling;
   readonly #exhausted: Exhausted;
-  readonly #underWay = new Map<string, Promise<ClaimReply>>();
-  readonly #gatherings = new Map<string, Gathering>();
+  readonly #underWay = new Chain<UnderWay>();
+  /** How often something was given back without a claim of its own. */
+  #given = 0;
   /** What came for claims that had failed by then: kept a while for the claim's copy. */
   readonly #late = new Map<string, { raws: Raw[]; timer: ReturnType<typeof setTimeout> | undefined }>();
 
@@ -40,13 +53,13 @@ export class Claiming {
   }
 
   claim(request: ClaimRequest, timeoutMs: number): Promise<ClaimReply> {
-    const known = this.#underWay.get(request.leaseId);
-    if (known !== undefined) return known;
-    const claiming = this.#claim(request, timeoutMs).finally(() => {
-      this.#underWay.delete(request.leaseId);
-    });
-    this.#underWay.set(request.leaseId, claiming);
-    return claiming;
+    const { leaseId } = request;
+    const known = this.#underWay.find((one) => one.leaseId === leaseId);
+    if (known?.claiming !== undefined) return known.claiming;
+    const underWay = new UnderWay(leaseId);
+    this.#underWay.add(underWay);
+    underWay.claiming = this.#claim(request, timeoutMs, underWay);
+    return underWay.claiming;
   }
 
   /** Ends leases whatever came under them; their jobs go back uncharged. */
@@ -73,12 +86,21 @@ export class Claiming {
     this.#late.clear();
   }
 
-  async #claim(request: ClaimRequest, timeoutMs: number): Promise<ClaimReply> {
+  async #claim(request: ClaimRequest, timeoutMs: number, underWay: UnderWay): Promise<ClaimReply> {
+    try {
+      return await this.#answer(request, timeoutMs, underWay);
+    } finally {
+      this.#underWay.delete(underWay);
+    }
+  }
+
+  async #answer(request: ClaimRequest, timeoutMs: number, underWay: UnderWay): Promise<ClaimReply> {
     const core = this.#core;
     const { leaseId } = request;
-    const held = core.leases.get(leaseId, core.now());
+    const now = core.now();
+    const held = core.leases.get(leaseId, now);
     if (held !== undefined) return this.#again(held, timeoutMs);
-    if (core.leases.isOver(leaseId, core.now())) return NO_MORE;
+    if (core.leases.isOver(leaseId, now)) return NO_MORE;
     const gathering = new Gathering({
       core,
       provisioning: this.#provisioning,
@@ -89,14 +111,14 @@ export class Claiming {
       late: (raw) => this.#cameLate(leaseId, raw),
     });
     gathering.raws.push(...this.#takeLate(leaseId));
-    this.#gatherings.set(leaseId, gathering);
+    underWay.gathering = gathering;
     try {
       if (gathering.raws.length === 0) await gathering.run();
     } catch (error) {
       // What has come is good, whatever became of the rest.
       if (gathering.raws.length === 0) throw error;
     } finally {
-      this.#gatherings.delete(leaseId);
+      underWay.gathering = undefined;
     }
     if (core.clock.isStale(core.now()) && gathering.raws.some(isAgain)) await this.#readClock(timeoutMs);
     return this.#hold(leaseId, request.max, gathering.raws);
@@ -167,7 +189,7 @@ export class Claiming {
   #cameLate(leaseId: string, raw: Raw): void {
     const core = this.#core;
     if (core.leases.isOver(leaseId, core.now())) return this.#giveBack([raw]);
-    const copy = this.#gatherings.get(leaseId);
+    const copy = this.#underWay.find((one) => one.leaseId === leaseId)?.gathering;
     if (copy !== undefined) return void copy.raws.push(raw);
     const late = this.#late.get(leaseId) ?? { raws: [], timer: undefined };
     this.#late.set(leaseId, late);
@@ -187,8 +209,11 @@ export class Claiming {
   #giveBack(raws: readonly Raw[]): void {
     const core = this.#core;
     const now = core.now();
-    const lease = new Lease("", now + core.leaseMs);
+    this.#given += 1;
+    // No caller's lease has such an id.
+    const lease = new Lease(`given back ${this.#given}`, now + core.leaseMs);
     this.#holdAll(raws, lease, now);
+    if (lease.open > 0) core.leases.add(lease, now);
     this.#settling.releaseLater(lease.openSlots());
   }
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Msg } from "nats.ws";
+import { Chain, Chained } from "../../src/chain.ts";
 import { BrokerError } from "../../src/errors.ts";
 import { Remembered } from "../remembered.ts";
 import { Api } from "./api.ts";
@@ -18,6 +19,14 @@ import type { Link } from "./link.ts";
 import { CLOCK_TAIL, namesOf, PAUSED_TAIL, type QueueNames } from "./names.ts";
 import type { NatsSource, ResolvedNatsOptions } from "./options.ts";
 import type { Session } from "./session.ts";
+
+class Listener extends Chained {
+  readonly hear: () => void;
+  constructor(hear: () => void) {
+    super();
+    this.hear = hear;
+  }
+}
 
 export class Core {
   readonly name: string;
@@ -39,7 +48,7 @@ export class Core {
   paused = false;
   #session: Session | undefined;
   #attaching: Promise<void> | undefined;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Chain<Listener>();
   readonly #lines = new Set<Line>();
   #lineSerial = 0;
   /** Given messages that came for a claim that was given up. Set by whoever claims. */
@@ -66,7 +75,8 @@ export class Core {
   }
 
   /** Told when something changed that a waiting claim should look at. Answers a function that ends it. */
-  listen(listener: () => void): () => void {
+  listen(hear: () => void): () => void {
+    const listener = new Listener(hear);
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -230,6 +240,6 @@ export class Core {
   }
 
   #news(): void {
-    for (const listener of [...this.#listeners]) listener();
+    for (const listener of this.#listeners.all()) listener.hear();
   }
 }

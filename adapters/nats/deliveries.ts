@@ -58,7 +58,12 @@ export function holdAll(raws: readonly Raw[], lease: Lease, leases: Leases, now:
 }
 
 function isNew(raw: Raw, leases: Leases, now: number): boolean {
-  const known = raw.lane.held.get(raw.info.streamSequence);
+  const { lane, info } = raw;
+  if (info.streamSequence > lane.newest) {
+    lane.newest = info.streamSequence;
+    return true;
+  }
+  const known = leases.held(lane, info.streamSequence);
   if (known === undefined) return true;
   if (now < known.lease.deadline) {
     // The server forgot that we have it (it crashed). It is being worked on, so this hand-out takes the place of the first.
@@ -126,5 +131,4 @@ function hold({ lane, reply, info, envelope, bytes, body, handOuts }: Raw, lease
   };
   lease.slots.push(held);
   lease.open += 1;
-  lane.held.set(held.sequence, held);
 }

@@ -3,7 +3,6 @@
  *
  * @module
  */
-import type { Held } from "./leases.ts";
 import type { Line } from "./line.ts";
 import { LEVELS, type Level, levelTail, priorityOf, type QueueNames, returnedTail } from "./names.ts";
 import type { NatsSource } from "./options.ts";
@@ -26,8 +25,8 @@ export class Lane {
   seenOver: Session | undefined;
   /** Inboxes that wait for their next pull. */
   idle: Line[] = [];
-  /** What this connection holds, by sequence. */
-  readonly held = new Map<number, Held>();
+  /** The newest message that was ever held here, by sequence. One above it is not held for sure. */
+  newest = 0;
   /** Whether a claim would probably find something. */
   ready = false;
   /** When to look whether jobs that somebody holds came back: nobody tells of that. `Infinity` when it was seen to be empty. */

@@ -30,7 +30,7 @@ export interface Held {
 
 export class Lease {
   readonly id: string;
-  readonly slots: Held[] = [];
+  slots: Held[] = [];
   open = 0;
   /** On the broker's monotonic clock, in milliseconds. */
   deadline: number;
@@ -89,8 +89,10 @@ export class Leases {
   settled(held: Held, now: number): void {
     if (!held.open) return;
     close(held);
-    if (held.lease.open > 0 || !this.#live.delete(held.lease.id)) return;
-    this.#ended.set(held.lease.id, NONE_LOST, now);
+    const { lease } = held;
+    if (lease.open > 0 || !this.#live.delete(lease.id)) return;
+    lease.slots = [];
+    this.#ended.set(lease.id, NONE_LOST, now);
   }
 
   /** Ends a lease as it stands: what is open is lost. */
@@ -103,7 +105,19 @@ export class Leases {
       // The server gives it out again, and nobody tells of that.
       held.lane.stir(now);
     }
+    // Whatever refers to the lease still need not keep its jobs.
+    lease.slots = [];
     this.#ended.set(lease.id, lost, now);
+  }
+
+  /** What is held of a lane's message, if it is. */
+  held(lane: Lane, sequence: number): Held | undefined {
+    for (const lease of this.#live.values()) {
+      for (const held of lease.slots) {
+        if (held.open && held.sequence === sequence && held.lane === lane) return held;
+      }
+    }
+    return undefined;
   }
 
   /** Marks an id as used up: a late copy of its claim takes nothing. */
@@ -122,5 +136,4 @@ export class Leases {
 function close(held: Held): void {
   held.open = false;
   held.lease.open -= 1;
-  if (held.lane.held.get(held.sequence) === held) held.lane.held.delete(held.sequence);
 }

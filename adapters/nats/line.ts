@@ -9,7 +9,7 @@
 import type { Msg, Subscription } from "nats.ws";
 import { BrokerError } from "../../src/errors.ts";
 import type { Lane } from "./lane.ts";
-import type { Session } from "./session.ts";
+import type { Proof, Session } from "./session.ts";
 
 /** How a pull ended. `short`: fewer came than were asked for, no more are there. */
 export type PullEnd = "full" | "short" | "retired";
@@ -22,7 +22,7 @@ interface Pull {
   readonly reject: (error: Error) => void;
   got: number;
   /** Told once the server is seen to have read what was sent before the pull. */
-  proofs: readonly ((isProven: boolean) => void)[];
+  proofs: readonly Proof[];
   /** Whether whoever asked has been answered; what comes now comes late. */
   over: boolean;
 }
@@ -145,7 +145,7 @@ export class Line {
     this.#isHeard = true;
     const pull = this.#pull;
     if (pull !== undefined && pull.proofs.length > 0) {
-      for (const prove of pull.proofs) prove(true);
+      for (const proof of pull.proofs) proof.end(true);
       pull.proofs = [];
     }
     if (message.reply !== "") {

@@ -207,7 +207,7 @@ export class Managing {
       if (one === undefined || (state === "held" && one.sequence > border)) break;
       from = one.sequence + 1;
       const envelope = readEnvelope(one.headerText);
-      const mine = lane.held.get(one.sequence);
+      const mine = this.#core.leases.held(lane, one.sequence);
       const attempts =
         state === "held" ? (mine?.delivery.attempt ?? envelope.attemptsBefore + 1) : envelope.attemptsBefore;
       found.push(peeked(one, envelope, state, attempts, priorityOf(lane.level)));

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Msg, MsgHdrs, NatsConnection, Subscription } from "nats.ws";
+import { Chain, Chained } from "../../src/chain.ts";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
 import { SharedTimer } from "../../src/shared_timer.ts";
 import type { EncodedHeaders } from "./envelope.ts";
@@ -21,6 +22,20 @@ interface Waiting {
   readonly subject: string;
   readonly answer: (message: Msg) => void;
   readonly fail: (error: Error) => void;
+}
+
+/** Waits to learn whether the server has read what was sent before. */
+export class Proof extends Chained {
+  readonly #end: (proof: Proof, isProven: boolean) => void;
+  constructor(end: (proof: Proof, isProven: boolean) => void) {
+    super();
+    this.#end = end;
+  }
+
+  /** It is proven, or never will be. Only the first word counts. */
+  end(isProven: boolean): void {
+    this.#end(this, isProven);
+  }
 }
 
 const CLOCK = {
@@ -51,9 +66,9 @@ export class Session {
   readonly #slow: () => void;
   #wentDown: () => void = () => {};
   /** Who waits for a proof. */
-  readonly #proving = new Set<(isProven: boolean) => void>();
+  readonly #proving = new Chain<Proof>();
   /** Those among them whose proof is not on its way yet. */
-  #unproven: ((isProven: boolean) => void)[] = [];
+  #unproven: Proof[] = [];
   #serial = 0;
   #isUp = true;
 
@@ -68,7 +83,7 @@ export class Session {
       this.#wentDown = resolve;
     });
     socket.beforeSending = () => {
-      for (const end of this.witness()) end(false);
+      for (const proof of this.witness()) proof.end(false);
     };
     nc.subscribe(`${inbox}.r.*`, { callback: (_error, message) => this.#answered(message) });
     nc.closed().then(
@@ -120,20 +135,20 @@ export class Session {
   proven(ask: () => void): Promise<boolean> {
     if (!this.#isUp) return Promise.resolve(false);
     return new Promise((resolve) => {
-      const end = (isProven: boolean) => {
-        if (!this.#proving.delete(end)) return;
+      const proof = new Proof((ended, isProven) => {
+        if (!this.#proving.delete(ended)) return;
         cancel();
         if (!isProven && this.#isUp) ask();
         resolve(isProven);
-      };
-      const cancel = this.timer.setTimer(PROOF_MS, () => end(false));
-      this.#proving.add(end);
-      this.#unproven.push(end);
+      });
+      const cancel = this.timer.setTimer(PROOF_MS, () => proof.end(false));
+      this.#proving.add(proof);
+      this.#unproven.push(proof);
     });
   }
 
-  /** To be called by whoever sends a request that is answered soon: answers what to call when it is (`true`) or when it never will be. */
-  witness(): readonly ((isProven: boolean) => void)[] {
+  /** To be called by whoever sends a request that is answered soon: answers what to end when it is (`true`) or when it never will be. */
+  witness(): readonly Proof[] {
     const witnessed = this.#unproven;
     if (witnessed.length > 0) this.#unproven = [];
     return witnessed;
@@ -275,7 +290,7 @@ export class Session {
     for (const waiting of [...this.#waiting.values()]) waiting.fail(this.lost(waiting.verb));
     this.#waiting.clear();
     for (const lost of [...this.#flushing]) lost();
-    for (const end of [...this.#proving]) end(false);
+    for (const proof of this.#proving.all()) proof.end(false);
     this.timer.close();
     this.#wentDown();
   }

@@ -4,10 +4,12 @@ import fc from "fast-check";
 import { ReadyJobs } from "../../adapters/memory/levels.ts";
 import { msOf, parseAckSubject } from "../../adapters/nats/ack_subject.ts";
 import { ServerClock } from "../../adapters/nats/clock.ts";
-import { countedHandOuts } from "../../adapters/nats/deliveries.ts";
+import { countedHandOuts, holdAll, type Raw } from "../../adapters/nats/deliveries.ts";
 import { EncodedHeaders, errorHeader, H, ownHeaders, readEnvelope } from "../../adapters/nats/envelope.ts";
 import { Fairness, type PerLevel } from "../../adapters/nats/fairness.ts";
+import { Lane } from "../../adapters/nats/lane.ts";
 import { LaterIndex } from "../../adapters/nats/later.ts";
+import { type Held, Lease, Leases } from "../../adapters/nats/leases.ts";
 import { laterTail, namesOf, parseLater } from "../../adapters/nats/names.ts";
 import { MAX_ERROR_LENGTH } from "../../src/broker.ts";
 
@@ -208,4 +210,56 @@ test("of a message's hand-outs count the last, and as many before as whole lease
   const counted = (delivered: number, ageMs: number) => countedHandOuts(delivered, ageMs, 100);
   expect([counted(1, 0), counted(1, 1_000), counted(3, 99), counted(3, -5)]).toEqual([1, 1, 1, 1]);
   expect([counted(2, 100), counted(3, 199), counted(3, 200), counted(3, 5_000)]).toEqual([2, 2, 3, 3]);
+});
+
+describe("messages put under a lease", () => {
+  const lane = () => new Lane(1, "main", "EDDY_JOBS_q", "eddy_normal", "eddy.jobs.q");
+  const raw = (of: Lane, sequence: number, more = ""): Raw => {
+    const reply = `$JS.ACK.EDDY_JOBS_q.eddy_normal.1.${sequence}.${sequence}.1700000000000000000.0${more}`;
+    const info = parseAckSubject(reply);
+    if (info === undefined) throw new Error("no reply subject");
+    return {
+      lane: of,
+      reply,
+      info,
+      envelope: readEnvelope(""),
+      bytes: new Uint8Array(),
+      body: "",
+      sentAt: 0,
+      handOuts: 1,
+    };
+  };
+  const held = (lease: Lease) => lease.slots.map(({ sequence, reply }) => [sequence, reply]);
+
+  test("one that the server hands out again while we have it is not taken twice: its acks go where the last hand-out says", () => {
+    const leases = new Leases();
+    const main = lane();
+    const first = new Lease("first", 1_000);
+    holdAll([raw(main, 1), raw(main, 2)], first, leases, 0);
+    leases.add(first, 0);
+    const second = new Lease("second", 1_000);
+    const again = raw(main, 2, "0");
+    holdAll([again, raw(main, 3)], second, leases, 10);
+    expect(held(second)).toEqual([[3, raw(main, 3).reply]]);
+    expect(held(first)[1]).toEqual([2, again.reply]);
+    expect([leases.held(main, 2)?.lease.id, leases.held(lane(), 2)]).toEqual(["first", undefined]);
+  });
+
+  test("one whose verdict took effect, or whose lease is over, is taken again", () => {
+    const leases = new Leases();
+    const main = lane();
+    const first = new Lease("first", 1_000);
+    holdAll([raw(main, 1), raw(main, 2), raw(main, 3)], first, leases, 0);
+    leases.add(first, 0);
+    leases.settled(first.slots[0] as Held, 5);
+    const second = new Lease("second", 3_000);
+    holdAll([raw(main, 1)], second, leases, 10);
+    leases.add(second, 10);
+    expect(held(second).map(([sequence]) => sequence)).toEqual([1]);
+    const third = new Lease("third", 3_000);
+    holdAll([raw(main, 1), raw(main, 3)], third, leases, 1_000);
+    expect(held(third).map(([sequence]) => sequence)).toEqual([3]);
+    expect(leases.find("first", "1", 1_000)).toBe("lost");
+    expect(leases.find("first", "0", 1_000)).toBe("done");
+  });
 });
