@@ -112,10 +112,14 @@ test("with --wait a worker starts once the broker can be reached", async () => {
   const port = await freePort();
   await using server = holdingServer();
   const env = { ...reach(`http://127.0.0.1:${port}`), EDDY_TEST_URL: server.url };
-  await using worker = startEddy(["worker", HELD, "--wait"], { env });
+  const http = await freePort();
+  await using worker = startEddy(["worker", HELD, "--wait", "--http", String(http)], { env });
   await worker.outputs(/WARN {2}The broker cannot be reached; trying again/);
+  const health = await fetch(`http://127.0.0.1:${http}/health`);
+  expect([health.status, await health.json()]).toEqual([503, expect.objectContaining({ code: "starting" })]);
   const gateway = startGateway({ redis: redis.server.url, token: TOKEN, port });
-  await worker.outputs(/Ready/);
+  await worker.outputs(/Serving HTTP/);
+  expect((await fetch(`http://127.0.0.1:${http}/health`)).status).toBe(200);
   worker.signal("SIGTERM");
   expect((await worker.exited()).code).toBe(0);
   await gateway.stop();

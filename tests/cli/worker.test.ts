@@ -330,9 +330,11 @@ describe("HTTP beside the worker", () => {
     await using up = await serving(["--http", "0"]);
     await using stranger = holdingServer();
     for (const { port } of [new URL(up.url), new URL(stranger.url)]) {
-      const { code, err } = await eddy(["worker", HELD, "--broker", "memory:", "--http", port], {
+      const { code, out, err } = await eddy(["worker", HELD, "--broker", "memory:", "--http", port], {
         env: { EDDY_TEST_URL: up.server.url },
       });
+      // Found before any job could be claimed.
+      expect(out).not.toContain("Ready");
       expect([code, err]).toEqual([
         1,
         `Cannot listen on 127.0.0.1:${port}: the address is taken or not allowed; choose another port or host\n`,

@@ -11,7 +11,7 @@ import { assertToken } from "../../../src/http/auth.ts";
 import type { LogSink } from "../../../src/job.ts";
 import { type RunningWorker, startWorker } from "../../../src/start.ts";
 import type { WorkerDefinition } from "../../../src/worker.ts";
-import { type HttpServer, isLoopback, parseAddress } from "../address.ts";
+import { type FetchHandler, type HttpServer, isLoopback, parseAddress } from "../address.ts";
 import { describeBroker } from "../broker_spec.ts";
 import {
   BROKER_FLAG,
@@ -156,12 +156,18 @@ async function work(task: Work): Promise<number> {
     running?.stop(reason).catch(() => {});
   });
   let server: HttpServer | undefined;
+  let answer: FetchHandler = () => Response.json(STARTING, { status: 503 });
   try {
+    // Before any job is claimed: an address that cannot be had must not cost one its attempt.
+    if (task.http !== undefined)
+      server = context.shell.serve(task.http.address, (request) => answer(request));
     running = await start(task, stopping.signal);
     if (running === undefined) return 0;
     if (stopping.signal.aborted) await running.stop(String(stopping.signal.reason));
-    server = serve(task, running, stopping.signal);
-    if (server !== undefined) log("info", "Serving HTTP", { url: server.url });
+    if (server !== undefined && task.http !== undefined) {
+      answer = appOf(task, task.http, running, stopping.signal);
+      log("info", "Serving HTTP", { url: server.url });
+    }
     await running.done;
     return 0;
   } catch (error) {
@@ -211,9 +217,11 @@ function pause(platform: Context["platform"], ms: number, signal: AbortSignal): 
   });
 }
 
-function serve(task: Work, worker: RunningWorker, stopping: AbortSignal): HttpServer | undefined {
-  const { http, broker, definition, log } = task;
-  if (http === undefined) return undefined;
+/** What is answered until the worker has started. */
+const STARTING = { error: "Cannot answer yet: the worker is starting; ask again", code: "starting" };
+
+function appOf(task: Work, http: HttpChoice, worker: RunningWorker, stopping: AbortSignal): FetchHandler {
+  const { broker, definition, log } = task;
   const app = createApp({
     definition,
     broker,
@@ -226,5 +234,5 @@ function serve(task: Work, worker: RunningWorker, stopping: AbortSignal): HttpSe
     stopping,
     log,
   });
-  return task.context.shell.serve(http.address, (request) => app.fetch(request));
+  return (request) => app.fetch(request);
 }
