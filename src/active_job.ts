@@ -8,11 +8,14 @@ import type { Priority } from "./broker.ts";
 import { decodeBody, toBytes, toText } from "./codec.ts";
 import type { HeldDelivery } from "./held.ts";
 import type { Job, Log, LogLevel, LogSink, RetryOptions } from "./job.ts";
+import { assertKnownFields } from "./known_fields.ts";
 import type { Platform } from "./platform.ts";
 import { isPromise } from "./promises.ts";
 import type { QueueDefinition } from "./queue.ts";
 import { describeIssues, type SchemaResult } from "./schemas.ts";
 import type { Outcome } from "./verdict.ts";
+
+const RETRY_FIELDS: ReadonlySet<string> = new Set<keyof RetryOptions>(["delayMs", "reason"]);
 
 /** What all jobs of one queue share. */
 export interface JobContext {
@@ -135,6 +138,7 @@ export class ActiveJob implements Job<unknown> {
   }
 
   retry(options: RetryOptions = {}): void {
+    assertKnownFields(`retry job ${this.id}`, "", options, RETRY_FIELDS);
     const { delayMs, reason } = options;
     if (delayMs !== undefined && (!Number.isSafeInteger(delayMs) || delayMs < 0)) {
       throw new RangeError(

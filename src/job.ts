@@ -60,6 +60,7 @@ export interface Job<Body = unknown> {
    * Has the job come again once the handler returns. Charges the attempt: on the last one it becomes a dead letter instead. The last call of
    * `retry` and `deadLetter` counts.
    *
+   * @throws {TypeError} when an option is unknown.
    * @throws {RangeError} when `delayMs` is not a whole number of milliseconds from 0 on.
    */
   retry(options?: RetryOptions): void;

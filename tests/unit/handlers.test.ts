@@ -246,6 +246,17 @@ describe("job.retry and job.deadLetter", () => {
     }
   });
 
+  test("retry: a misspelt option is refused likewise", async () => {
+    for (const [options, text] of [
+      [{ delay: 5_000 }, "delay is no option; use some of delayMs, reason"],
+      [5_000, "options is a number; give an object of delayMs, reason"],
+    ] as const) {
+      const { dead } = await run((job) => job.retry(options as object), { maxAttempts: 1 });
+      expect(dead[0]).toMatch(/TypeError: Cannot retry job \S+: /);
+      expect(dead[0]).toContain(text);
+    }
+  });
+
   test("deadLetter: dead at once with the reason", async () => {
     const { verdicts, dead } = await run((job) => job.deadLetter("of no use"));
     expect([verdicts, dead]).toEqual([["dead"], ["of no use"]]);
