@@ -92,6 +92,11 @@ export class Crew {
     await Promise.all(this.loops.map((loop) => loop.start()));
   }
 
+  /** How many handlers run. */
+  get running(): number {
+    return this.loops.reduce((sum, loop) => sum + loop.running, 0);
+  }
+
   /** Whether nothing is held and nothing is under way. */
   get quiet(): boolean {
     return this.loops.every((loop) => loop.quiet());
@@ -109,7 +114,7 @@ export class Crew {
     const platform = this.#platform;
     const { by = Number.POSITIVE_INFINITY } = times;
     const atMost = (ms: number) => Math.max(0, Math.min(ms, by - platform.now()));
-    const idle = () => this.loops.every((loop) => loop.running === 0);
+    const idle = () => this.running === 0;
     const graceMs = atMost(times.graceMs);
     // What goes back unstarted leaves with what is interrupted, where that is to be at once.
     if (graceMs === 0) for (const loop of this.loops) loop.gather();

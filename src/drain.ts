@@ -105,7 +105,12 @@ export async function drain(definition: WorkerDefinition, deps: DrainDeps): Prom
     },
   });
   run.begin(crew);
-  const onAbort = () => crew.changes.notify();
+  const graceMs = () => Math.min(definition.graceMs, run.leftMs());
+  const onAbort = () => {
+    const reason = typeof signal?.reason === "string" ? signal.reason : "its signal was aborted";
+    events.emit({ type: "stopping", reason, running: crew.running, graceMs: graceMs() });
+    crew.changes.notify();
+  };
   signal?.addEventListener("abort", onAbort);
   try {
     if (signal?.aborted !== true) await crew.start();
@@ -116,7 +121,7 @@ export async function drain(definition: WorkerDefinition, deps: DrainDeps): Prom
     );
     if (!finished) run.end ??= "time";
     await crew.end(`the drain is over: ${finished ? "stopped" : "its time is used up"}`, {
-      graceMs: signal?.aborted ? Math.min(definition.graceMs, run.leftMs()) : 0,
+      graceMs: signal?.aborted ? graceMs() : 0,
       abortWaitMs: Math.min(
         definition.abortWaitMs,
         run.reserve.ms === 0 ? Number.POSITIVE_INFINITY : run.reserve.ms / 2,

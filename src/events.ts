@@ -66,7 +66,14 @@ export type EddyEvent =
   | { readonly type: "lastChance"; readonly queue: string; readonly jobId: string }
   /** A handler ignored its aborted signal and was left behind; its attempt is charged. */
   | { readonly type: "abandoned"; readonly queue: string; readonly jobId: string }
-  | { readonly type: "stopping"; readonly reason: string }
+  /** A stop has begun, of a drain by its signal too: nothing is claimed or started any more; handlers that run get `graceMs` before their signal is aborted. */
+  | {
+      readonly type: "stopping";
+      readonly reason: string;
+      /** How many handlers run. */
+      readonly running: number;
+      readonly graceMs: number;
+    }
   | { readonly type: "stopped" };
 
 export type EventListener = (event: EddyEvent) => void;

@@ -72,7 +72,7 @@ export async function startWorker(definition: WorkerDefinition, deps: WorkerDeps
   });
   const stop = (reason = "stop was called"): Promise<void> => {
     stopping ??= (async () => {
-      events.emit({ type: "stopping", reason });
+      events.emit({ type: "stopping", reason, running: crew.running, graceMs: definition.graceMs });
       await crew.end(reason, definition);
       events.emit({ type: "stopped" });
       if (refusal === undefined) done.resolve();

@@ -32,18 +32,13 @@ const FIELD = { ack: "acked", retry: "retried", dead: "dead", release: "released
 export class EventLog {
   readonly #platform: Pick<Platform, "now" | "setTimer">;
   readonly #log: LogSink;
-  readonly #graceMs: number;
-  /** The jobs whose handlers run, by lease and id. */
-  readonly #running = new Set<string>();
   readonly #sums = new Map<string, Sums>();
   readonly #trouble = new Map<string, Trouble>();
   #timer: CancelTimer | undefined;
 
-  /** @param graceMs how long running jobs get after a stop, in milliseconds. */
-  constructor(platform: Pick<Platform, "now" | "setTimer">, log: LogSink, graceMs: number) {
+  constructor(platform: Pick<Platform, "now" | "setTimer">, log: LogSink) {
     this.#platform = platform;
     this.#log = log;
-    this.#graceMs = graceMs;
   }
 
   readonly listener = (event: EddyEvent): void => {
@@ -58,7 +53,6 @@ export class EventLog {
         });
         return;
       case "started":
-        this.#running.add(runOf(event));
         this.#log("debug", "started", { queue: event.queue, job: event.jobId, attempt: event.attempt });
         return;
       case "finished":
@@ -69,7 +63,6 @@ export class EventLog {
         this.#count(event.queue, FIELD[event.verdict]);
         return;
       case "lost":
-        this.#running.delete(runOf(event));
         this.#log("warn", "The lease is over; the job will run again", {
           queue: event.queue,
           job: event.jobId,
@@ -106,7 +99,11 @@ export class EventLog {
         });
         return;
       case "stopping":
-        this.stopping(event.reason);
+        this.#log("info", "Stopping: running jobs may finish, nothing starts", {
+          running: event.running,
+          graceMs: Math.round(event.graceMs),
+          reason: event.reason,
+        });
         return;
       case "stopped":
         this.close();
@@ -114,12 +111,6 @@ export class EventLog {
         return;
     }
   };
-
-  /** Tells that a stop has begun: how many jobs still run and how long they get. For a run that has no event of it, too. */
-  stopping(reason: string): void {
-    const fields = { running: this.#running.size, graceMs: this.#graceMs, reason };
-    this.#log("info", "Stopping: running jobs may finish, nothing starts", fields);
-  }
 
   /** Tells what was not told yet. May be called twice. */
   close(): void {
@@ -129,7 +120,6 @@ export class EventLog {
   }
 
   #finished(event: EddyEvent & { type: "finished" }): void {
-    this.#running.delete(runOf(event));
     const fields = {
       queue: event.queue,
       job: event.jobId,
@@ -189,8 +179,4 @@ export class EventLog {
     trouble.failing = false;
     this.#log("info", "The broker answers again", { queue });
   }
-}
-
-function runOf({ leaseId, jobId }: { readonly leaseId: string; readonly jobId: string }): string {
-  return `${leaseId} ${jobId}`;
 }

@@ -122,9 +122,10 @@ describe("a drain's signal", () => {
     const world = new World();
     await world.add(50);
     const ending = new AbortController();
-    world.platform.setTimer(250, () => ending.abort());
+    world.platform.setTimer(250, () => ending.abort("enough"));
     const report = await drained(world, define(world.takes(100), { prefetch: 8 }), { signal: ending.signal });
     expect(report).toMatchObject({ stopped: "signal", acked: 3, lost: 0, left: 47 });
+    expect(world.told("stopping")).toMatchObject([{ reason: "enough", running: 1, graceMs: 10_000 }]);
     expect((await world.sizes()).held).toBe(0);
   });
 

@@ -35,7 +35,7 @@ describe("after a stop", () => {
     expect(left.every((job) => job.attempts === 0)).toBe(true);
     expect(await world.sizes()).toMatchObject({ held: 0, delayed: 0, dead: 0 });
     expect(worker.stats()[0]).toMatchObject({ acked: started, lost: 0 });
-    expect(world.told("stopping").map((one) => one.reason)).toEqual(["a test"]);
+    expect(world.told("stopping")).toMatchObject([{ reason: "a test", running: 1, graceMs: 10_000 }]);
     expect(world.told("stopped").length).toBe(1);
   });
 

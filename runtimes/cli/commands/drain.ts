@@ -66,13 +66,10 @@ Log lines go to standard error. SIGTERM or SIGINT ends the run gracefully, a sec
       wallNow: () => platform.wallNow(),
     });
     if (isExample) log("info", "Draining with the example, for there is no ./worker.ts", { worker: file });
-    const events = new EventLog(platform, log, definition.graceMs);
+    const events = new EventLog(platform, log);
     const forgetStrays = logStrayFaults(log);
     const stop = new AbortController();
-    const forget = platform.onStop((reason) => {
-      stop.abort();
-      events.stopping(reason);
-    });
+    const forget = platform.onStop((reason) => stop.abort(reason));
     try {
       const report = await withBroker(
         context,

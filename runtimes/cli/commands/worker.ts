@@ -184,7 +184,7 @@ async function work(task: Work): Promise<number> {
 async function start(task: Work, stopping: AbortSignal): Promise<RunningWorker | undefined> {
   const { platform } = task.context;
   for (let failures = 1; ; failures += 1) {
-    const events = new EventLog(platform, task.log, task.definition.graceMs);
+    const events = new EventLog(platform, task.log);
     try {
       const running = await startWorker(task.definition, {
         broker: task.broker,
