@@ -278,17 +278,21 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   /** Decides what to do now. Called after every event; a call from within is made up for at the end of the present one. */
   readonly wake = (): void => {
-    if (this.#waking) {
-      this.#again = true;
-      return;
-    }
+    if (this.#waking) this.#again = true;
+    else this.#wake(this.#deps.platform.now());
+  };
+
+  /** Reading the clock costs as much as a short job: whoever has just read it says what it said. */
+  #wake(at: number): void {
     this.#waking = true;
+    let now = at;
     try {
       do {
+        if (this.#again) now = this.#deps.platform.now();
         this.#again = false;
         if (this.#phase !== "closed") {
-          this.#startWaiting();
-          this.#send();
+          now = this.#startWaiting(now);
+          this.#send(now);
         } else if (this.#isRefused) {
           this.#loseUnsent();
         }
@@ -300,7 +304,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     if (this.#deps.gate.closed) this.#deps.gate.changed(this);
     this.#deps.limiter?.changed();
     this.#deps.changed();
-  };
+  }
 
   // --- LeaseOwner: what the keeper asks and tells ---
 
@@ -340,22 +344,32 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   // --- running ---
 
-  #startWaiting(): void {
-    const { worker, limiter, keeper, gate } = this.#deps;
+  /** Answers what the clock says when that is done. */
+  #startWaiting(at: number): number {
+    const { platform, worker, limiter, keeper, gate } = this.#deps;
     const { concurrency, batchSize } = worker.options;
-    if (this.#lastChances.kept !== undefined) this.#startKept(this.#lastChances.kept);
+    let now = at;
+    if (this.#lastChances.kept !== undefined) {
+      this.#startKept(this.#lastChances.kept);
+      now = platform.now();
+    }
     // A job that kills the worker would use up a last chance that is still in hand. Another queue's may be kept until nothing is in hand here.
-    if (gate.blockedFor(this)) return this.#releaseWaiting();
-    if (gate.blocked) return;
+    if (gate.blockedFor(this)) this.#releaseWaiting();
+    if (gate.blocked) return now;
     while (this.#waiting.length > 0 && this.#slots.busy < concurrency && this.#phase === "running") {
       const group = this.#waiting.slice(0, batchSize);
       // A computing handler may have kept the lease's timer from firing; losing it takes its jobs out of what waits.
-      if (group.some(({ lease }) => keeper.expired(lease))) continue;
-      if (limiter !== undefined && !limiter.mayStart(this)) return this.#releaseWaiting();
+      if (group.some(({ lease }) => keeper.expired(lease, now))) continue;
+      if (limiter !== undefined && !limiter.mayStart(this)) {
+        this.#releaseWaiting();
+        break;
+      }
       if (group.length === 1) this.#waiting.shift();
       else this.#waiting.splice(0, group.length);
-      this.#slots.start(group);
+      this.#slots.start(group, now);
+      now = platform.now();
     }
+    return now;
   }
 
   #ended(run: Run, outcomes: readonly Outcome[], left: boolean): void {
@@ -369,7 +383,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       if (!isLeftAtEnd(outcomes[index])) this.#costs.ended(now, ranMs);
       if (left) this.#reports.abandoned(job.id);
       const { lease } = job.held;
-      if (this.#phase === "closed" || keeper.expired(lease)) {
+      if (this.#phase === "closed" || keeper.expired(lease, now)) {
         // Lost while it ran, or just now noticed; or refused, so that no verdict is sent any more.
         this.#holdings.lose(job.held);
         continue;
@@ -384,7 +398,8 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       this.#decide(job.held, verdict, now, ranMs);
     }
     limiter?.ran(this, now - run.startedAt, requests, run.jobs.length);
-    this.wake();
+    if (this.#waking) this.#again = true;
+    else this.#wake(now);
   }
 
   #decide(held: HeldDelivery, verdict: Verdict, now: number, ranMs: number): void {
@@ -407,10 +422,9 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   // --- sending ---
 
   /** Sends what there is to send, or sets the one timer to the moment when there will be. */
-  #send(): void {
-    const { platform, gate, turns } = this.#deps;
+  #send(now: number): void {
+    const { gate, turns } = this.#deps;
     const traffic = this.#traffic;
-    const now = platform.now();
     // Whoever waits to be alone waits for our claim too.
     if (gate.closed && !gate.owns(this)) traffic.endWait();
     if (now < traffic.pausedUntil) return this.#timer.set(traffic.pausedUntil);
@@ -640,13 +654,15 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   /** Starts the last chance that was kept, once nothing else is held. */
   #startKept(held: HeldDelivery): void {
-    const { gate, keeper, limiter } = this.#deps;
+    const { platform, gate, keeper, limiter } = this.#deps;
     if (this.#lastChances.kept !== held) return;
-    if (!this.#onlyKept || !gate.owns(this) || !gate.othersQuiet(this) || keeper.expired(held.lease)) return;
+    const now = platform.now();
+    if (!this.#onlyKept || !gate.owns(this) || !gate.othersQuiet(this)) return;
+    if (keeper.expired(held.lease, now)) return;
     if (limiter !== undefined && !limiter.mayStart(this)) return this.#releaseWaiting();
     this.#lastChances.starts(held);
     this.#reports.lastChance(held);
-    this.#slots.start([held]);
+    this.#slots.start([held], now);
     this.#lastChances.over(held);
   }
 

@@ -81,10 +81,9 @@ export class Slots {
     return this.#runs.size * now - this.#startedAtSum;
   }
 
-  /** Gives deliveries to the handler, together in one slot. */
-  start(group: readonly HeldDelivery[]): void {
+  /** Gives deliveries to the handler, together in one slot. `startedAt` is what the clock says. */
+  start(group: readonly HeldDelivery[], startedAt: number): void {
     const { platform, context, timeoutMs } = this.#options;
-    const startedAt = platform.now();
     const run = new OpenRun(
       group.map((held) => new ActiveJob(held, context)),
       startedAt,

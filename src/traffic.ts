@@ -252,12 +252,13 @@ export class Traffic {
   #stillHeld(taken: readonly OutgoingVerdict[]): readonly OutgoingVerdict[] {
     const { keeper, outbox, events } = this.#options;
     const over = new Set<HeldLease>();
+    const now = this.#options.platform.now();
     let last: HeldLease | undefined;
     for (const { held } of taken) {
       // A batch's verdicts mostly share one lease.
       if (held.lease === last) continue;
       last = held.lease;
-      if (keeper.expired(last)) over.add(last);
+      if (keeper.expired(last, now)) over.add(last);
     }
     if (over.size === 0) return taken;
     const dropped = taken.filter(({ held }) => over.has(held.lease));
