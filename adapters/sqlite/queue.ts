@@ -158,7 +158,7 @@ export class SqliteQueue implements BrokerQueue {
       const cleared = clearSlice(tables, chosen, belowLast(tables), now, rows);
       return { cleared, line: drawLine(tables), startedAt: now };
     });
-    const rest = await inSlices(slices, Infinity, (tables, rows) =>
+    const rest = await slices.all(Infinity, (tables, rows) =>
       clearSlice(tables, chosen, first.line, first.startedAt, rows),
     );
     return first.cleared + rest;
@@ -167,7 +167,7 @@ export class SqliteQueue implements BrokerQueue {
   async redrive(options: { readonly ids?: readonly string[]; readonly limit: number }): Promise<number> {
     const slices = this.#slices("redrive");
     const line = await slices.next(Infinity, drawLine);
-    return inSlices(slices, options.limit, (tables, rows) => {
+    return slices.all(options.limit, (tables, rows) => {
       const redriven = redriveSlice(tables, options.ids, line, rows);
       if (redriven > 0) this.#announce();
       return redriven;
@@ -230,19 +230,4 @@ export class SqliteQueue implements BrokerQueue {
     }
     return this.#number;
   }
-}
-
-/** Repeats a step until it finds no job any more or has done `most`; answers how many it did. */
-async function inSlices(
-  slices: Slices,
-  most: number,
-  step: (tables: Tables, rows: number) => number,
-): Promise<number> {
-  let done = 0;
-  while (done < most) {
-    const count = await slices.next(most - done, (tables, _now, rows) => step(tables, rows));
-    if (count === 0) break;
-    done += count;
-  }
-  return done;
 }

@@ -14,8 +14,6 @@ export class Slices {
   readonly #write: Write;
   readonly #isFull: (error: unknown) => boolean;
   #rows = ROWS_PER_SLICE;
-  /** How long the last one took; `undefined` before the first, which need not wait for anything. */
-  #tookMs: number | undefined;
 
   constructor(write: Write, isFull: (error: unknown) => boolean) {
     this.#write = write;
@@ -24,20 +22,30 @@ export class Slices {
 
   /** Does the next one, on `most` jobs at most. `fn` is told how many, and may run again. */
   async next<T>(most: number, fn: (tables: Tables, now: number, rows: number) => T): Promise<T> {
-    if (this.#tookMs !== undefined) await elapse(this.#tookMs);
     for (;;) {
       const rows = Math.min(this.#rows, most);
-      const beganAt = performance.now();
       try {
         const result = await this.#write((tables, now) => fn(tables, now, rows));
         this.#rows = Math.min(ROWS_PER_SLICE, this.#rows * 2);
-        this.#tookMs = performance.now() - beganAt;
         return result;
       } catch (error) {
         if (rows === 1 || !this.#isFull(error)) throw error;
         this.#rows = Math.ceil(rows / 10);
       }
     }
+  }
+
+  /** Repeats a step until it finds no job any more or has done `most`; answers how many it did. */
+  async all(most: number, step: (tables: Tables, rows: number) => number): Promise<number> {
+    let done = 0;
+    while (done < most) {
+      const beganAt = performance.now();
+      const count = await this.next(most - done, (tables, _now, rows) => step(tables, rows));
+      if (count === 0) break;
+      done += count;
+      await elapse(performance.now() - beganAt);
+    }
+    return done;
   }
 }
 
