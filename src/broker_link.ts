@@ -67,8 +67,10 @@ export class BrokerLink {
   /**
    * Settles and claims. With an engine that exchanges this is one request, and the owner's leases that are half-way to their renewal ride on it (but for those it settles wholly); with another only one of
    * the two may be asked for, and nothing is remembered.
+   *
+   * @throws what an adapter throws that does not reject.
    */
-  async send(
+  send(
     keeper: LeaseKeeper,
     owner: LeaseOwner,
     taken: readonly OutgoingVerdict[],
@@ -77,12 +79,17 @@ export class BrokerLink {
   ): Promise<LinkReply> {
     if (this.exchanges) return this.#exchange(keeper, owner, taken, claim, remember);
     if (claim === undefined) {
-      const settled = await this.#within(0, "settle", this.#queue.settle(taken));
-      this.#assertWhole("settle", settled, taken);
-      return { settled, claimed: undefined, renewedIds: NOTHING, renewed: NOTHING };
+      return this.#within(0, "settle", this.#queue.settle(taken)).then((settled) => {
+        this.#assertWhole("settle", settled, taken);
+        return { settled, claimed: undefined, renewedIds: NOTHING, renewed: NOTHING };
+      });
     }
-    const claimed = await this.#within(claim.waitMs, "claim", this.#queue.claim(claim));
-    return { settled: NOTHING, claimed, renewedIds: NOTHING, renewed: NOTHING };
+    return this.#within(claim.waitMs, "claim", this.#queue.claim(claim)).then((claimed) => ({
+      settled: NOTHING,
+      claimed,
+      renewedIds: NOTHING,
+      renewed: NOTHING,
+    }));
   }
 
   // Async, so that an adapter that throws is one that rejects.

@@ -5,7 +5,6 @@
  */
 import type { ClaimReply, ClaimRequest } from "../../src/broker.ts";
 import { Chain, Chained } from "../../src/chain.ts";
-import { msOf } from "./ack_subject.ts";
 import type { Core } from "./core.ts";
 import { countedHandOuts, holdAll, type Raw, receive } from "./deliveries.ts";
 import type { Exhausted } from "./exhausted.ts";
@@ -103,6 +102,7 @@ export class Claiming {
     if (core.leases.isOver(leaseId, now)) return NO_MORE;
     const gathering = new Gathering({
       core,
+      now,
       provisioning: this.#provisioning,
       exhausted: this.#exhausted,
       request,
@@ -120,7 +120,7 @@ export class Claiming {
     } finally {
       underWay.gathering = undefined;
     }
-    if (core.clock.isStale(core.now()) && gathering.raws.some(isAgain)) await this.#readClock(timeoutMs);
+    if (gathering.raws.some(isAgain) && core.clock.isStale(core.now())) await this.#readClock(timeoutMs);
     return this.#hold(leaseId, request.max, gathering.raws);
   }
 
@@ -140,7 +140,7 @@ export class Claiming {
     const { clock, leaseMs, leases } = this.#core;
     for (const raw of raws) {
       if (!isAgain(raw) || clock.isStale(now)) continue;
-      const ageMs = clock.latest(now) - msOf(raw.info.storedNs);
+      const ageMs = clock.latest(now) - raw.info.storedMs;
       raw.handOuts = countedHandOuts(raw.info.delivered, ageMs, leaseMs);
     }
     holdAll(raws, lease, leases, now);

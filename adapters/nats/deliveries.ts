@@ -5,7 +5,7 @@
  */
 import type { Msg } from "nats.ws";
 import type { RawBody } from "../../src/broker.ts";
-import { type DeliveryInfo, msOf, parseAckSubject } from "./ack_subject.ts";
+import { type DeliveryInfo, parseAckSubject } from "./ack_subject.ts";
 import { type Envelope, readEnvelope } from "./envelope.ts";
 import type { Lane } from "./lane.ts";
 import type { Held, Lease, Leases } from "./leases.ts";
@@ -119,7 +119,7 @@ function hold({ lane, reply, info, envelope, bytes, body, handOuts }: Raw, lease
       token: String(lease.slots.length),
       attempt: envelope.attemptsBefore + handOuts,
       suspect: envelope.suspect || handOuts > 1,
-      enqueuedAt: envelope.enqueuedAt ?? msOf(info.storedNs),
+      enqueuedAt: envelope.enqueuedAt ?? info.storedMs,
       headers: envelope.headers,
       body,
       priority: priorityOf(lane.level),

@@ -27,6 +27,8 @@ const LONGEST_PAUSE_MS = 250;
 
 export interface GatheringOptions {
   readonly core: Core;
+  /** What the broker's clock says. */
+  readonly now: number;
   readonly provisioning: Provisioning;
   readonly exhausted: Exhausted;
   readonly request: ClaimRequest;
@@ -47,10 +49,10 @@ export class Gathering {
   readonly #failAt: number;
 
   constructor(options: GatheringOptions) {
-    const { core, request, longestWaitMs, timeoutMs } = options;
+    const { core, request, longestWaitMs, timeoutMs, now } = options;
     this.#options = options;
     this.#core = core;
-    this.#waitUntil = core.now() + Math.min(request.waitMs, longestWaitMs);
+    this.#waitUntil = now + Math.min(request.waitMs, longestWaitMs);
     this.#failAt = this.#waitUntil + timeoutMs;
   }
 
@@ -72,7 +74,7 @@ export class Gathering {
       }
       const from = core.now();
       if (core.paused) await this.#untilResumed();
-      else if (await this.#look(session)) return;
+      else if (await this.#look(session, from)) return;
       if (this.#isOver()) return;
       const now = core.now();
       // Even a claim that may not wait looks again when it was just told of jobs.
@@ -94,7 +96,14 @@ export class Gathering {
   }
 
   /** Looks once, and waits as long as nothing else is known to come. Answers whether anything came. */
-  async #look(session: Session): Promise<boolean> {
+  #look(session: Session, now: number): Promise<boolean> {
+    const core = this.#core;
+    const isPlain = core.source === undefined && core.lanes.nextProbeAt > now && core.later.size === 0;
+    return isPlain ? this.#wait(session, now) : this.#lookAround(session);
+  }
+
+  /** As {@linkcode Gathering.#look}, where jobs may have come back, come due, or run out of a source's hand-outs. */
+  async #lookAround(session: Session): Promise<boolean> {
     const core = this.#core;
     const { exhausted, timeoutMs } = this.#options;
     if (core.source !== undefined) await exhausted.look(session, timeoutMs);
@@ -102,9 +111,14 @@ export class Gathering {
     while (core.later.size > 0 && (await moveDue(core, session, timeoutMs))) {
       if (await this.#round(session, 0)) return true;
     }
-    const dueAt = core.clock.surelyAt(core.later.nextDueAt);
-    const wakeAt = Math.min(this.#waitUntil, core.lanes.nextProbeAt, dueAt);
-    return this.#round(session, Math.max(0, wakeAt - core.now()));
+    return this.#wait(session, core.now());
+  }
+
+  /** A round that waits until something is known to come, or the claim's wait is over. */
+  #wait(session: Session, now: number): Promise<boolean> {
+    const { clock, lanes, later } = this.#core;
+    const wakeAt = Math.min(this.#waitUntil, lanes.nextProbeAt, clock.surelyAt(later.nextDueAt));
+    return this.#round(session, Math.max(0, wakeAt - now));
   }
 
   /** A look at all lanes that may have something; if none has, a wait for the primary. Answers whether anything came. */
@@ -153,13 +167,18 @@ export class Gathering {
     return wanted - left;
   }
 
-  async #pull(session: Session, lane: Lane, batch: number, waitMs: number): Promise<number> {
+  #pull(session: Session, lane: Lane, batch: number, waitMs: number): Promise<number> {
+    if (lane.seenOver === session) return this.#pullFrom(session, lane, batch, waitMs);
+    const leftMs = Math.max(1, this.#failAt - this.#core.now());
+    return this.#options.provisioning
+      .ensureConsumer(session, lane, leftMs)
+      .then(() => this.#pullFrom(session, lane, batch, waitMs));
+  }
+
+  #pullFrom(session: Session, lane: Lane, batch: number, waitMs: number): Promise<number> {
     const core = this.#core;
-    const { provisioning, request, late } = this.#options;
-    if (lane.seenOver !== session) {
-      await provisioning.ensureConsumer(session, lane, Math.max(1, this.#failAt - core.now()));
-    }
-    return await pullOnce(core, {
+    const { request, late } = this.#options;
+    return pullOnce(core, {
       session,
       lane,
       batch,

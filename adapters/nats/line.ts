@@ -27,12 +27,6 @@ interface Pull {
   over: boolean;
 }
 
-/**
- * How long after its own end the server's answer to a pull is waited for, in milliseconds, before it is asked again. nats-server 2.9 never
- * answers a pull, not even with a status, that comes in the very moment in which its consumer was made.
- */
-const UNANSWERED_MS = 250;
-
 /** How long a given-up pull's messages are waited for, in milliseconds; a connection that is dead is found so earlier. */
 const LATE_MS = 30_000;
 
@@ -47,8 +41,6 @@ export class Line {
   /** Whether the server is known to have heard of the inbox. */
   #isHeard = false;
   #retiring: Promise<void> | undefined;
-  /** Ends the wait after which the pull is asked for again. */
-  #answered: () => void = () => {};
 
   /** @param stray is given messages that come while no pull is on the way. */
   constructor(session: Session, lane: Lane, name: string, stray: (lane: Lane, message: Msg) => void) {
@@ -83,11 +75,18 @@ export class Line {
         over: false,
         proofs: this.session.witness(),
       };
-      this.#ask(this.#pull, waitMs, true);
+      this.#ask(this.#pull, waitMs);
     });
   }
 
-  #ask(pull: Pull, waitMs: number, again: boolean): void {
+  /** Asks once more where nothing has come: nats-server 2.9 never answers a pull, not even with a status, that comes in the very moment in which its consumer was made. */
+  askAgain(): void {
+    const pull = this.#pull;
+    if (pull !== undefined && !pull.over && pull.got === 0 && this.#retiring === undefined)
+      this.#ask(pull, 0);
+  }
+
+  #ask(pull: Pull, waitMs: number): void {
     this.#serial += 1;
     // Statuses of the pull before are not this one's: they name their own.
     pull.token = this.#serial.toString(36);
@@ -99,13 +98,6 @@ export class Line {
       `{"batch":${pull.batch},"no_wait":true${expires}}`,
       `${this.#inbox}.${pull.token}`,
     );
-    this.#answered();
-    if (!again) return;
-    this.#answered = this.session.timer.setTimer(waitMs + UNANSWERED_MS, () => {
-      const forgotten = pull === this.#pull && !pull.over && pull.got === 0 && this.#retiring === undefined;
-      // Once: a server that only stands still would hand out a batch for each.
-      if (forgotten) this.#ask(pull, 0, false);
-    });
   }
 
   /** Ends the pull on the way, and the line with it: the server forgets the pull, and it is answered once all that was sent for it is here. */
@@ -126,7 +118,6 @@ export class Line {
   broke(): void {
     const pull = this.#pull;
     this.#pull = undefined;
-    this.#answered();
     pull?.reject(this.session.lost("claim"));
   }
 
@@ -160,7 +151,6 @@ export class Line {
     if (pull === undefined || code === 100 || !message.subject.endsWith(`.${pull.token}`)) return;
     if (code === 404 || code === 408) return this.#end("short");
     this.#pull = undefined;
-    this.#answered();
     pull.reject(
       new BrokerError(
         "nats",
@@ -173,7 +163,6 @@ export class Line {
   #end(end: PullEnd): void {
     const pull = this.#pull;
     this.#pull = undefined;
-    this.#answered();
     pull?.resolve(end);
   }
 }

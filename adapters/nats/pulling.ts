@@ -13,8 +13,10 @@ import { type Raw, receive } from "./deliveries.ts";
 import type { Lane } from "./lane.ts";
 import type { Session } from "./session.ts";
 
-/** How long a pull may bring nothing after its wait is over, in milliseconds, before it is ended from here. */
-const QUIET_MS = 500;
+/** How long a pull may bring nothing after its wait is over, in milliseconds, before it is asked for again. */
+const UNANSWERED_MS = 250;
+/** How long it may bring nothing then before it is ended from here. */
+const QUIET_MS = 250;
 /** A wait shorter than this is not left to the server: its time could run out while it hands out what has just come. */
 const LEAST_WAIT_MS = 50;
 /** The longest gap between looks at a lane whose jobs others hold: this share of the lease. */
@@ -60,7 +62,7 @@ export async function pullOnce(core: Core, options: PullOptions): Promise<number
     if (got > gotBefore) {
       // Messages are on their way still.
       gotBefore = got;
-      cancel = session.timer.setTimer(QUIET_MS, quiet);
+      cancel = session.timer.setTimer(UNANSWERED_MS + QUIET_MS, quiet);
       return;
     }
     isQuiet = true;
@@ -70,7 +72,14 @@ export async function pullOnce(core: Core, options: PullOptions): Promise<number
       line.giveUp();
     });
   };
-  let cancel = session.timer.setTimer(Math.min(waitMs + QUIET_MS, Math.max(1, failAt - core.now())), quiet);
+  const unanswered = () => {
+    const leftMs = failAt - core.now();
+    // Once: a server that only stands still would hand out a batch for each.
+    if (leftMs > 1) line.askAgain();
+    cancel = session.timer.setTimer(Math.min(QUIET_MS, Math.max(1, leftMs)), quiet);
+  };
+  const firstMs = Math.min(waitMs + UNANSWERED_MS, Math.max(1, failAt - sentAt));
+  let cancel = session.timer.setTimer(firstMs, unanswered);
   try {
     const end = await line.pull(batch, waitMs, (message: Msg) => {
       got += 1;

@@ -91,16 +91,21 @@ export class NatsQueue implements BrokerQueue {
     return enqueue(this.#parts.core, requestId, jobs, this.#timeoutMs, this.#settings.dedupeWindowMs);
   }
 
-  async claim(request: ClaimRequest): Promise<ClaimReply> {
-    checkClaim(request, this.limits);
-    this.#check("claim");
-    this.#parts.core.leasesOf(this.limits.leaseMs);
-    return this.#parts.claiming.claim(request, this.#timeoutMs);
+  claim(request: ClaimRequest): Promise<ClaimReply> {
+    return rejecting(() => {
+      const { limits } = this;
+      checkClaim(request, limits);
+      this.#check("claim");
+      this.#parts.core.leasesOf(limits.leaseMs);
+      return this.#parts.claiming.claim(request, this.#timeoutMs);
+    });
   }
 
-  async settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
-    this.#check("settle");
-    return this.#parts.settling.settle(settlements, this.#timeoutMs);
+  settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
+    return rejecting(() => {
+      this.#check("settle");
+      return this.#parts.settling.settle(settlements, this.#timeoutMs);
+    });
   }
 
   async renew(leaseIds: readonly string[]): Promise<readonly RenewResult[]> {
@@ -147,5 +152,14 @@ export class NatsQueue implements BrokerQueue {
     if (this.#parts.core.link.isClosed) {
       throw new BrokerError("nats", verb, `Cannot ${verb}: the broker is closed; open a new one`);
     }
+  }
+}
+
+/** Rejects where `verb` throws: an async function would, too, but hands its answer on some turns of the microtask queue later. */
+function rejecting<T>(verb: () => Promise<T>): Promise<T> {
+  try {
+    return verb();
+  } catch (error) {
+    return Promise.reject(error);
   }
 }

@@ -48,7 +48,7 @@ export class Settling {
     this.#core = core;
   }
 
-  async settle(settlements: readonly Settlement[], timeoutMs: number): Promise<SettleResult[]> {
+  settle(settlements: readonly Settlement[], timeoutMs: number): Promise<readonly SettleResult[]> {
     const core = this.#core;
     const acks: Held[] = [];
     const others: [Held, Verdict][] = [];
@@ -63,12 +63,20 @@ export class Settling {
       else others.push([held, verdict]);
       return "done";
     });
-    if (seen.size === 0) return results;
-    const session = core.link.live ?? (await core.link.session("settle", timeoutMs));
-    if (others.length === 0) {
-      await this.#end(session, acks, ACK, "settle", timeoutMs);
-      return results;
+    if (seen.size === 0) return Promise.resolve(results);
+    const { live } = core.link;
+    if (live !== undefined && others.length === 0) {
+      return this.#end(live, acks, ACK, "settle", timeoutMs).then(() => results);
     }
+    return this.#settleBoth(acks, others, timeoutMs).then(() => results);
+  }
+
+  async #settleBoth(
+    acks: readonly Held[],
+    others: readonly (readonly [Held, Verdict])[],
+    timeoutMs: number,
+  ): Promise<void> {
+    const session = await this.#core.link.session("settle", timeoutMs);
     const parts = [
       this.#end(session, acks, ACK, "settle", timeoutMs),
       this.#moveAll(session, others, "settle", timeoutMs),
@@ -76,7 +84,6 @@ export class Settling {
     // Each part goes its whole way whatever becomes of the other; sent again, what is done is known to be.
     const ended = await Promise.allSettled(parts);
     for (const part of ended) if (part.status === "rejected") throw part.reason;
-    return results;
   }
 
   /** Gives deliveries back uncharged. If it fails, it goes on by itself. */

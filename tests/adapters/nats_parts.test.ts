@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { ReadyJobs } from "../../adapters/memory/levels.ts";
-import { msOf, parseAckSubject } from "../../adapters/nats/ack_subject.ts";
+import { parseAckSubject } from "../../adapters/nats/ack_subject.ts";
 import { ServerClock } from "../../adapters/nats/clock.ts";
 import { countedHandOuts, holdAll, type Raw } from "../../adapters/nats/deliveries.ts";
 import { EncodedHeaders, errorHeader, H, ownHeaders, readEnvelope } from "../../adapters/nats/envelope.ts";
@@ -66,11 +66,18 @@ describe("headers", () => {
 
 describe("the reply subject", () => {
   test("of the older and the newer form", () => {
-    const info = { stream: "S", delivered: 3, streamSequence: 17, storedNs: "1796006971833221849" };
-    expect(parseAckSubject("$JS.ACK.S.c.3.17.21.1796006971833221849.4")).toEqual(info);
-    expect(parseAckSubject("$JS.ACK._.hash.S.c.3.17.21.1796006971833221849.4")).toEqual(info);
-    expect(parseAckSubject("$JS.ACK.domain.hash.S.c.3.17.21.1796006971833221849.4.token")).toEqual(info);
-    expect(msOf(info.storedNs)).toBe(1_796_006_971_833);
+    for (const reply of [
+      "$JS.ACK.S.c.3.17.21.1796006971833221849.4",
+      "$JS.ACK._.hash.S.c.3.17.21.1796006971833221849.4",
+      "$JS.ACK.domain.hash.S.c.3.17.21.1796006971833221849.4.token",
+    ]) {
+      const info = parseAckSubject(reply);
+      expect(info).toMatchObject({ delivered: 3, streamSequence: 17 });
+      expect(info?.stream).toBe("S");
+      expect(info?.storedNs).toBe("1796006971833221849");
+      expect(info?.storedMs).toBe(1_796_006_971_833);
+    }
+    expect(parseAckSubject("$JS.ACK.S.c.3.17.21.96006971833221849.4")?.storedNs).toBe("0096006971833221849");
   });
 
   test("anything else is none", () => {
