@@ -5,7 +5,7 @@
  */
 import { parseArgs } from "node:util";
 import { ADAPTERS } from "./engines.ts";
-import { broken, table } from "./report.ts";
+import { broken, reasons, table } from "./report.ts";
 import { runChaos } from "./run.ts";
 
 const HELP = `Kills, freezes and restarts producers, workers and the server, with faults of the network, all at once, by a seed.
@@ -47,6 +47,7 @@ async function main(): Promise<number> {
     reports.push(await runChaos({ adapter, seconds, seed, say: (line) => console.log(`  ${line}`) }));
   }
   console.log(table(reports));
+  console.log(reasons(reports));
   const lines = reports.flatMap((one) => broken(one).map((line) => `${one.adapter}: ${line}`));
   for (const line of lines) console.log(line);
   return lines.length === 0 ? 0 : 1;

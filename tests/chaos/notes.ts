@@ -15,16 +15,36 @@ export type Word =
   | "start"
   | "end"
   /** The broker confirmed the ack. */
-  | "ack";
+  | "ack"
+  /** The worker learned that it had lost the job's lease. */
+  | "lost"
+  /** Of no job: the process did not get to run for so many milliseconds. */
+  | "stall";
 
-const WORDS: ReadonlySet<string> = new Set<Word>(["accepted", "acceptedPoison", "start", "end", "ack"]);
+const WORDS: ReadonlySet<string> = new Set<Word>([
+  "accepted",
+  "acceptedPoison",
+  "start",
+  "end",
+  "ack",
+  "lost",
+  "stall",
+]);
+const SUFFIX = ".notes";
 
 export interface Note {
   readonly word: Word;
   readonly id: string;
   readonly atMs: number;
-  /** The attempt, of a start; else 0. */
+  /** The attempt, of a start; how long, of a stall; else 0. */
   readonly attempt: number;
+  /** Which process says so. */
+  readonly by: string;
+}
+
+/** Where a process writes its notes. */
+export function notesFile(directory: string, by: string): string {
+  return join(directory, by + SUFFIX);
 }
 
 /** Opens a file to append to, and answers the function that writes notes, of one word and some jobs, to the disk. */
@@ -40,7 +60,7 @@ export function noteTaker(file: string): (word: Word, ids: readonly string[], at
 /** Reads all that the processes of a run noted. A last line that a kill cut in two says nothing. */
 export function readNotes(directory: string): Note[] {
   return readdirSync(directory)
-    .filter((name) => name.endsWith(".notes"))
+    .filter((name) => name.endsWith(SUFFIX))
     .flatMap((name) => {
       const text = readFileSync(join(directory, name), "utf8");
       return text
@@ -50,7 +70,8 @@ export function readNotes(directory: string): Note[] {
         .map((line): Note => {
           const [word = "", id = "", atMs, attempt] = line.split(" ");
           if (!WORDS.has(word)) throw new Error(`Cannot read ${name}: a line begins with none of the words`);
-          return { word: word as Word, id, atMs: Number(atMs), attempt: Number(attempt) };
+          const by = name.slice(0, -SUFFIX.length);
+          return { word: word as Word, id, atMs: Number(atMs), attempt: Number(attempt), by };
         });
     });
 }

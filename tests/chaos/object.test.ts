@@ -1,9 +1,9 @@
 /** SIGKILL of workerd in the middle of the work of Durable Objects: nothing accepted is lost, and a job that has workerd killed each time ends as a dead letter, alone. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Dice } from "../simulation/dice.ts";
 import { Workerd } from "../support/workerd.ts";
+import { killWorkerd } from "../support/workerd_process.ts";
 
 const TOKEN = "test-token";
 const HEADERS = { authorization: `Bearer ${TOKEN}` };
@@ -28,7 +28,7 @@ let workerd: Workerd;
 beforeAll(async () => {
   workerd = await Workerd.start({
     entry: join(import.meta.dir, "object_victim.ts"),
-    bindings: { EDDY_TOKEN: TOKEN },
+    bindings: { EDDY_TOKEN: TOKEN, EDDY_ACCOUNT: `http://127.0.0.1:${account.port}` },
     objects: { EDDY_QUEUE: "EddyQueue" },
   });
 }, 60_000);
@@ -36,24 +36,6 @@ afterAll(async () => {
   await workerd?.stop();
   await account.stop(true);
 });
-
-/** Kills the workerd that this process started, and resolves when it is gone. */
-async function killWorkerd(): Promise<void> {
-  const parentOf = (pid: string) => {
-    try {
-      const [, name, parent] =
-        /^\d+ \((.*)\) [^Z] (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
-      return name === "workerd" ? Number(parent) : undefined;
-    } catch {
-      return undefined;
-    }
-  };
-  const own = () => readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && parentOf(pid) === process.pid);
-  const found = own();
-  expect(found).toHaveLength(1);
-  for (const pid of found) process.kill(Number(pid), "SIGKILL");
-  while (own().length > 0) await Bun.sleep(5);
-}
 
 /** Resolves when so many notes of a word were taken since `from`. */
 async function noted(word: string, queue: string, count: number, from: number): Promise<void> {
@@ -78,7 +60,7 @@ async function enqueue(queue: string, id: string): Promise<boolean> {
   const init = {
     method: "POST",
     headers: { ...HEADERS, "eddy-id": id },
-    body: JSON.stringify({ account: `http://127.0.0.1:${account.port}` }),
+    body: JSON.stringify({ pad: "" }),
   };
   return await workerd.json(`/v1/queues/${queue}/jobs`, init).then(
     () => true,

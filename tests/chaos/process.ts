@@ -4,20 +4,10 @@
  * @module
  */
 import { bunPlatform, chooseBroker, openBroker } from "../../runtimes/bun/mod.ts";
-import { type Broker, BrokerRefusedError, type Platform, queue } from "../../src/mod.ts";
-
-/** How long the leases of a run are, in milliseconds. */
-export const LEASE_MS = 2_000;
-/** How often a job that kills its worker may do so. */
-export const POISON_ATTEMPTS = 3;
-
-/** The body is of no use to anyone. */
-export const work = queue<{ readonly pad: string }>("chaos");
-/** Each of its jobs kills the worker that runs it. */
-export const poison = queue<{ readonly pad: string }>("poison");
+import { type Broker, BrokerRefusedError, type Platform } from "../../src/mod.ts";
 
 export interface ProcessSettings {
-  /** The broker's name on a command line. */
+  /** The broker's name on a command line, or the address of an HTTP surface. */
   readonly broker: string;
   /** Where notes go. */
   readonly notes: string;
@@ -32,10 +22,15 @@ export interface ChaosProcess {
   readonly broker: Broker;
 }
 
-/** Reads the settings and opens the broker. A process whose parent has gone ends itself. */
-export async function beginProcess(): Promise<ChaosProcess> {
-  const settings: ProcessSettings = JSON.parse(process.env.EDDY_CHAOS ?? "{}");
+/** Reads the settings. A process whose parent has gone ends itself. */
+export function readSettings(): ProcessSettings {
   process.stdin.on("end", () => process.exit(9)).resume();
+  return JSON.parse(process.env.EDDY_CHAOS ?? "{}");
+}
+
+/** Reads the settings and opens the broker. */
+export async function beginProcess(): Promise<ChaosProcess> {
+  const settings = readSettings();
   const platform = bunPlatform();
   const broker = await openBroker(chooseBroker(settings.broker, process.env), platform, () => {});
   return { settings, platform, broker };

@@ -3,12 +3,14 @@
  *
  * @module
  */
-import { POISON_ATTEMPTS } from "./process.ts";
+import { tally } from "./causes.ts";
 import type { ChaosReport } from "./run.ts";
+import { POISON_ATTEMPTS } from "./settings.ts";
 
 /** Says what was promised and did not hold, a line each; none when all did. */
 export function broken(report: ChaosReport): string[] {
-  const { lost, untrue, crashes, afterAck, jobs, drainedMs, keepsAcks, poisonStarts } = report;
+  const { lost, untrue, crashes, afterAck, jobs, drainedMs, keepsAcks, poisonStarts, ackedTwice, runsAgain } =
+    report;
   const some = (ids: readonly string[]) => ids.slice(0, 10).join(", ");
   const lines: string[] = [];
   if (jobs === 0) lines.push("no job was accepted");
@@ -18,6 +20,14 @@ export function broken(report: ChaosReport): string[] {
   if (drainedMs === undefined) lines.push("jobs were left when the time to drain was over");
   if (keepsAcks && afterAck.length > 0) {
     lines.push(`${afterAck.length} jobs began after their ack was confirmed: ${some(afterAck)}`);
+  }
+  if (keepsAcks && ackedTwice.length > 0) lines.push(`acks confirmed to two processes: ${some(ackedTwice)}`);
+  for (const { id, holder, fromMs, againMs, cause, trail } of runsAgain) {
+    if (cause !== undefined) continue;
+    lines.push(
+      `${id} ran again for no reason that is known, ${againMs - fromMs} ms after ${holder} began it`,
+      ...trail.map((step) => `  ${step}`),
+    );
   }
   // Where acks are forgotten, so are counts.
   if (keepsAcks && poisonStarts > POISON_ATTEMPTS) lines.push(`poison began ${poisonStarts} times`);
@@ -36,9 +46,11 @@ export function table(reports: readonly ChaosReport[]): string {
     ["kills", (one) => one.kills],
     ["freezes", (one) => one.freezes],
     ["restarts", (one) => one.restarts],
-    ["faults", (one) => one.faults],
+    ["server freezes", (one) => one.serverFreezes],
+    ["network faults", (one) => one.faults],
     ["lost", (one) => one.lost.length],
     ["repeats", (one) => one.repeats],
+    ["unexplained", (one) => one.runsAgain.filter(({ cause }) => cause === undefined).length],
     ["after a confirmed ack", (one) => one.afterAck.length],
     ["finished, yet kept", (one) => one.keptFinished],
     ["longest gap s", (one) => seconds(one.longestGapMs)],
@@ -51,4 +63,14 @@ export function table(reports: readonly ChaosReport[]): string {
     row(columns.map(() => "---")),
     ...reports.map((report) => row(columns.map(([, cell]) => cell(report)))),
   ].join("\n");
+}
+
+/** Why jobs ran again, a line an adapter. */
+export function reasons(reports: readonly ChaosReport[]): string {
+  return reports
+    .map(({ adapter, runsAgain }) => {
+      const told = tally(runsAgain).map(([cause, count]) => `${count} × ${cause}`);
+      return `${adapter}: ${runsAgain.length} runs again: ${told.join("; ") || "none"}`;
+    })
+    .join("\n");
 }

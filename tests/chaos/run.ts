@@ -6,32 +6,36 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bunPlatform, chooseBroker, openBroker } from "../../runtimes/bun/mod.ts";
-import { type Broker, type BrokerQueue, type QueueDefinition, resolveOptions } from "../../src/mod.ts";
 import { Dice } from "../simulation/dice.ts";
+import { explain, type Repeat } from "./causes.ts";
+import { type Counts, disturb } from "./disturb.ts";
 import { type AdapterName, type ChaosEngine, startEngine } from "./engines.ts";
-import { Member } from "./member.ts";
-import { readNotes } from "./notes.ts";
-import { LEASE_MS, poison, work } from "./process.ts";
-import { type DeadLetter, type Findings, judge } from "./verdict.ts";
+import type { Eye } from "./eye.ts";
+import { Member, type Program } from "./member.ts";
+import { type Note, readNotes } from "./notes.ts";
+import { LEASE_MS } from "./settings.ts";
+import { STALLED, Troubles, watchStalls } from "./troubles.ts";
+import { type Findings, judge } from "./verdict.ts";
 
 export interface ChaosOptions {
   readonly adapter: AdapterName;
   /** How long the faults last, in seconds. */
   readonly seconds: number;
   readonly seed: number;
+  /** How many processes of each kind. */
+  readonly workers?: number;
+  readonly producers?: number;
   readonly say?: (line: string) => void;
 }
 
-export interface ChaosReport extends Findings {
+export interface ChaosReport extends Findings, Counts {
   readonly adapter: AdapterName;
   readonly seed: number;
   /** Whether confirmed acks outlive this engine's kills. */
   readonly keepsAcks: boolean;
-  readonly kills: number;
-  readonly freezes: number;
-  readonly restarts: number;
   readonly faults: number;
+  /** Each run of an honest job after its first, and why. */
+  readonly runsAgain: readonly Repeat[];
   /** From the faults' end until nothing was left, in milliseconds; `undefined` when something was. */
   readonly drainedMs: number | undefined;
   /**
@@ -48,197 +52,127 @@ const PRODUCERS = 2;
 /** How long all may take to be done once the faults are over, in milliseconds, and the share of the run that is added to it. */
 const DRAIN_MS = 60_000;
 const DRAIN_SHARE = 0.5;
-const MOST_DEAD = 10_000;
 /** For how many leases nothing may come again of what an engine keeps as held though it is finished. */
 const STILL_LEASES = 4;
 
-type Deed = "kill" | "freeze" | "restart" | "cut" | "hold";
-const DEEDS: readonly (readonly [number, Deed])[] = [
-  [5, "kill"],
-  [3, "freeze"],
-  [2, "restart"],
-  [2, "cut"],
-  [1, "hold"],
-];
+interface Stage {
+  readonly engine: ChaosEngine;
+  readonly eye: Eye;
+  readonly workers: readonly Member[];
+  readonly producers: readonly Member[];
+  readonly troubles: Troubles;
+  notes(): Note[];
+}
 
 /** Runs one. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+  const { adapter, seed, workers = WORKERS, producers = PRODUCERS } = options;
   const directory = await mkdtemp(join(tmpdir(), "eddy-chaos-"));
-  const engine = await startEngine(options.adapter, directory, options.seed);
-  const members = [
-    ...Array.from({ length: WORKERS }, (_, n) => member("worker_main.ts", `w${n + 1}`)),
-    ...Array.from({ length: PRODUCERS }, (_, n) => member("producer_main.ts", `p${n + 1}`)),
-  ];
-  function member(program: "worker_main.ts" | "producer_main.ts", name: string): Member {
-    const { broker, env } = engine;
-    return new Member({ program, name, broker, env, directory, seed: options.seed });
-  }
+  const troubles = new Troubles();
+  const unwatch = watchStalls((ms) => troubles.add(STALLED, "machine", ms));
+  const engine = await startEngine(adapter, { directory, seed, troubles });
+  const members: Member[] = [];
+  const add = async (program: Program, letter: string, count: number): Promise<Member[]> => {
+    const added: Member[] = [];
+    for (let n = 1; n <= count; n += 1) {
+      const name = `${letter}${n}`;
+      const link = await engine.link(name);
+      added.push(new Member({ program, name, directory, seed, troubles, ...link }));
+    }
+    members.push(...added);
+    return added;
+  };
   try {
-    const broker = await openBroker(chooseBroker(engine.direct, engine.env), bunPlatform(), () => {});
+    const eye = await engine.eye();
     try {
-      return await play(options, engine, members, broker, directory);
+      return await play(options, {
+        engine,
+        eye,
+        workers: engine.notes === undefined ? await add("worker_main.ts", "w", workers) : [],
+        producers: await add(engine.producer, "p", producers),
+        troubles,
+        notes: () => [...readNotes(directory), ...(engine.notes ?? [])],
+      });
     } finally {
-      await broker.close();
+      await eye.close();
     }
   } finally {
+    unwatch();
     await Promise.all(members.map((one) => one.end()));
     await engine.stop();
     await rm(directory, { recursive: true, force: true });
   }
 }
 
-async function play(
-  options: ChaosOptions,
-  engine: ChaosEngine,
-  members: readonly Member[],
-  broker: Broker,
-  directory: string,
-): Promise<ChaosReport> {
+async function play(options: ChaosOptions, stage: Stage): Promise<ChaosReport> {
   const { adapter, seconds, seed, say = () => {} } = options;
-  const queues = [await opened(broker, work), await opened(broker, poison)] as const;
+  const { engine, eye, workers, producers, troubles } = stage;
+  const members = [...workers, ...producers];
   for (const one of members) one.start();
   const counts = await disturb(engine, members, new Dice(seed, "deeds"), seconds * 1_000);
   engine.calm();
   const calmAtMs = Date.now();
   const faults = engine.faults();
-  say(
-    `faults over: ${counts.kills} kills, ${counts.freezes} freezes, ${counts.restarts} restarts, ${faults} faults`,
-  );
-  await Promise.all(members.slice(WORKERS).map((one) => one.stop(30_000)));
-  const left = await untilEmpty(queues, DRAIN_MS + seconds * 1_000 * DRAIN_SHARE, engine.keepsAcks, () =>
-    allEnded(directory),
-  );
-  const isDrained = left !== undefined;
-  const drainedAtMs = Date.now();
-  if (!isDrained) for (const one of queues) for (const line of await leftOf(one)) say(line);
-  await Promise.all(members.slice(0, WORKERS).map((one) => one.stop(15_000)));
-  const [deadWork, deadPoison] = [await deadLetters(queues[0]), await deadLetters(queues[1])];
+  say(`faults over: ${JSON.stringify({ ...counts, faults: faults.length })}`);
+  await Promise.all(producers.map((one) => one.stop(30_000)));
+  const left = await untilEmpty(stage, DRAIN_MS + seconds * 1_000 * DRAIN_SHARE);
+  const emptyAtMs = Date.now();
+  if (left === undefined) for (const line of await eye.tell()) say(line);
+  await Promise.all(workers.map((one) => one.stop(15_000)));
+  const dead = await eye.deadLetters();
+  const notes = stage.notes();
+  // What is kept though it is finished is waited for, and is no work.
+  const keeps = left !== undefined && left > 0;
+  const drainedAtMs = keeps ? notes.reduce((last, { atMs }) => Math.max(last, atMs), calmAtMs) : emptyAtMs;
+  const poisoned = new Set(notes.filter(({ word }) => word === "acceptedPoison").map(({ id }) => id));
+  for (const { id } of dead.poison) poisoned.add(id);
   return {
     adapter,
     seed,
     keepsAcks: engine.keepsAcks,
     ...counts,
-    faults,
+    faults: faults.length,
     keptFinished: left ?? 0,
-    drainedMs: isDrained ? drainedAtMs - calmAtMs : undefined,
+    drainedMs: left === undefined ? undefined : drainedAtMs - calmAtMs,
     crashes: members.flatMap((one) => one.crashes),
     ...judge({
-      notes: readNotes(directory),
-      deadWork,
-      deadPoison,
+      notes,
+      deadWork: dead.work,
+      deadPoison: dead.poison,
       calmAtMs,
       drainedAtMs,
       countsExactly: engine.keepsAcks,
     }),
+    runsAgain: explain({
+      notes,
+      troubles: [...troubles.records, ...faults],
+      isAsked: (id) => !poisoned.has(id),
+      leaseMs: LEASE_MS,
+      sharesLock: engine.sharesLock,
+      forgetsMs: engine.forgetsMs,
+    }),
   };
-}
-
-/** Does what the dice say for so long. What lasts overlaps with what comes next; all of it is over when this resolves. */
-async function disturb(
-  engine: ChaosEngine,
-  members: readonly Member[],
-  dice: Dice,
-  forMs: number,
-): Promise<{ kills: number; freezes: number; restarts: number }> {
-  const counts = { kills: 0, freezes: 0, restarts: 0 };
-  const endsAt = performance.now() + forMs;
-  const frozen = new Map<Member, Promise<void>>();
-  let server: Promise<void> | undefined;
-  let network: Promise<void> | undefined;
-  const choices = DEEDS.filter(([, deed]) => {
-    if (deed === "restart") return engine.restart !== undefined;
-    return deed === "kill" || deed === "freeze" || engine.disturb !== undefined;
-  });
-  while (performance.now() < endsAt) {
-    await Bun.sleep(dice.whole(100, 1_500));
-    const deed = dice.weighted(choices);
-    const one = dice.pick(members);
-    const lastsMs = dice.whole(LEASE_MS / 4, LEASE_MS * 2);
-    if (deed === "kill") {
-      // One that stands still can be killed too.
-      one.signal("SIGKILL");
-      counts.kills += 1;
-    } else if (deed === "freeze" && !frozen.has(one)) {
-      one.signal("SIGSTOP");
-      counts.freezes += 1;
-      frozen.set(
-        one,
-        Bun.sleep(lastsMs).then(() => {
-          one.signal("SIGCONT");
-          frozen.delete(one);
-        }),
-      );
-    } else if (deed === "restart" && server === undefined) {
-      counts.restarts += 1;
-      server = engine.restart?.(dice.whole(0, 800), dice.chance(0.5)).finally(() => {
-        server = undefined;
-      });
-    } else if (deed === "cut") {
-      await engine.disturb?.("cut", 0);
-    } else if (deed === "hold" && network === undefined) {
-      network = engine.disturb?.("freeze", lastsMs).finally(() => {
-        network = undefined;
-      });
-    }
-  }
-  await Promise.all([...frozen.values(), server, network]);
-  return counts;
-}
-
-async function opened(broker: Broker, definition: QueueDefinition<{ pad: string }>): Promise<BrokerQueue> {
-  // Of the workers' lease: where it belongs to the queue, whoever opens it first decides.
-  const { settings } = resolveOptions(definition.handle(() => {}, { leaseMs: LEASE_MS }));
-  const asked = broker.queue(definition.name, { ...settings, requestTimeoutMs: 5_000 });
-  await asked.open();
-  return asked;
 }
 
 /**
  * Waits until the queues have no job left but dead letters, at the latest for so long. Answers how many are still shown as held though all are finished, which only an engine
  * that forgets may do; `undefined` when there is work left.
  */
-async function untilEmpty(
-  queues: readonly BrokerQueue[],
-  withinMs: number,
-  keepsAcks: boolean,
-  allDone: () => boolean,
-): Promise<number | undefined> {
+async function untilEmpty({ engine, eye, notes }: Stage, withinMs: number): Promise<number | undefined> {
   const deadline = performance.now() + withinMs;
   let stillSince = performance.now();
   while (performance.now() < deadline) {
-    const sizes = await Promise.all(queues.map((one) => one.sizes?.())).catch(() => [undefined]);
-    let [open, held] = [0, 0];
-    for (const one of sizes) {
-      open += one === undefined ? 1 : one.ready + one.delayed;
-      held += one?.held ?? 0;
-    }
+    const { open, held } = await eye.left().catch(() => ({ open: 1, held: 0 }));
     if (open + held === 0) return 0;
-    if (keepsAcks || open > 0 || !allDone()) stillSince = performance.now();
+    if (engine.keepsAcks || open > 0 || !allEnded(notes())) stillSince = performance.now();
     else if (performance.now() - stillSince > STILL_LEASES * LEASE_MS) return held;
-    await Bun.sleep(50);
+    await Bun.sleep(100);
   }
   return undefined;
 }
 
 /** Whether every job whose enqueue was answered has ended by its handler's own account. */
-function allEnded(directory: string): boolean {
-  const notes = readNotes(directory);
+function allEnded(notes: readonly Note[]): boolean {
   const ended = new Set(notes.filter(({ word }) => word === "end").map(({ id }) => id));
   return notes.every(({ word, id }) => word !== "accepted" || ended.has(id));
-}
-
-/** What a queue has left, for whoever looks for the cause. */
-async function leftOf(asked: BrokerQueue): Promise<string[]> {
-  const lines = [`${asked.name} has left ${JSON.stringify(await asked.sizes?.())}`];
-  for (const state of ["ready", "delayed", "held"] as const) {
-    for (const { id, attempts } of (await asked.peek?.(state, 10, false)) ?? []) {
-      lines.push(`${asked.name} ${state}: ${id}, ${attempts} attempts`);
-    }
-  }
-  return lines;
-}
-
-async function deadLetters(asked: BrokerQueue): Promise<DeadLetter[]> {
-  const dead = (await asked.peek?.("dead", MOST_DEAD, false)) ?? [];
-  return dead.map(({ id, error = "no reason" }) => ({ id, error }));
 }

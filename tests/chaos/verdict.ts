@@ -4,7 +4,7 @@
  * @module
  */
 import type { Note } from "./notes.ts";
-import { POISON_ATTEMPTS } from "./process.ts";
+import { POISON_ATTEMPTS } from "./settings.ts";
 
 export interface DeadLetter {
   readonly id: string;
@@ -26,6 +26,8 @@ export interface Findings {
   readonly repeats: number;
   /** Of these, those that began again though the broker had confirmed their ack. */
   readonly afterAck: readonly string[];
+  /** Jobs whose ack was confirmed to more than one process. */
+  readonly ackedTwice: readonly string[];
   /** The longest time in which no handler began or finished anything, in milliseconds. */
   readonly longestGapMs: number;
   /** The same, from the faults' end on. */
@@ -62,7 +64,11 @@ export function judge(account: Account): Findings {
   for (const { id, atMs } of of("start")) starts.set(id, [...(starts.get(id) ?? []), atMs]);
   const repeated = [...starts].filter(([id, times]) => times.length > 1 && !poison.has(id) && !dead.has(id));
   const ackedAt = new Map<string, number>();
-  for (const { id, atMs } of of("ack")) ackedAt.set(id, Math.min(atMs, ackedAt.get(id) ?? atMs));
+  const ackers = new Map<string, Set<string>>();
+  for (const { id, atMs, by } of of("ack")) {
+    ackedAt.set(id, Math.min(atMs, ackedAt.get(id) ?? atMs));
+    ackers.set(id, (ackers.get(id) ?? new Set()).add(by));
+  }
   return {
     jobs: accepted.size + poison.size,
     poison: poison.size,
@@ -80,6 +86,7 @@ export function judge(account: Account): Findings {
     afterAck: repeated
       .filter(([id, times]) => times.some((atMs) => atMs > (ackedAt.get(id) ?? Number.POSITIVE_INFINITY)))
       .map(([id]) => id),
+    ackedTwice: [...ackers].filter(([, by]) => by.size > 1).map(([id]) => id),
     ...gaps(
       [...of("start"), ...of("end")].map(({ atMs }) => atMs),
       calmAtMs,

@@ -6,11 +6,14 @@
 import { defineWorker, startWorker } from "../../src/mod.ts";
 import { Dice } from "../simulation/dice.ts";
 import { noteTaker } from "./notes.ts";
-import { beginProcess, LEASE_MS, POISON_ATTEMPTS, poison, untilDone, work } from "./process.ts";
+import { beginProcess, untilDone } from "./process.ts";
+import { LEASE_MS, POISON_ATTEMPTS, poison, work } from "./settings.ts";
+import { watchStalls } from "./troubles.ts";
 
 const { settings, platform, broker } = await beginProcess();
 const note = noteTaker(settings.notes);
 const dice = new Dice(settings.seed, settings.name);
+watchStalls((ms) => note("stall", ["-"], ms));
 
 const definition = defineWorker({
   graceMs: 5_000,
@@ -40,6 +43,7 @@ const worker = await untilDone(() =>
     platform,
     on: (event) => {
       if (event.type === "settled" && event.verdict === "ack") note("ack", [event.jobId]);
+      if (event.type === "lost") note("lost", [event.jobId]);
     },
   }),
 );

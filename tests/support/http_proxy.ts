@@ -5,6 +5,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { FaultLog } from "./fault_log.ts";
 
 export type HttpFault =
   | { readonly kind: "pass" }
@@ -51,8 +52,8 @@ export class HttpProxy {
   /** Decides from now on. By default all requests pass. */
   script: FaultScript = () => PASS;
   requests = 0;
-  /** How often each kind of fault was done. */
-  readonly injected = new Map<HttpFault["kind"], number>();
+  /** What it did. What is never answered lasts until the client gives up. */
+  readonly log = new FaultLog();
   readonly #server: Server;
   readonly #target: string;
 
@@ -84,7 +85,7 @@ export class HttpProxy {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.requests += 1;
     const fault = this.script(this.requests);
-    if (fault.kind !== "pass") this.injected.set(fault.kind, (this.injected.get(fault.kind) ?? 0) + 1);
+    if (fault.kind !== "pass") response.on("close", this.log.begin(nameOf(fault)));
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
     const body = Buffer.concat(parts);
@@ -141,6 +142,12 @@ export class HttpProxy {
     if (body.length > 0) init.body = new Uint8Array(body);
     return fetch(this.#target + url, init);
   }
+}
+
+function nameOf(fault: HttpFault): string {
+  if (fault.kind === "status") return `status ${fault.status}`;
+  if (fault.kind === "delay") return `delay ${fault.thereMs > fault.backMs ? "there" : "back"}`;
+  return fault.kind;
 }
 
 function told(answer: Response): Record<string, string> {

@@ -19,6 +19,8 @@ export interface WorkerdOptions {
   readonly rules?: Rules;
   /** Compatibility flags, as in wrangler.toml: `nodejs_compat` where the bundle needs Node's modules. */
   readonly flags?: readonly string[];
+  /** Where it listens on loopback, after a restart too; by default somewhere each time. */
+  readonly port?: number;
   /** Where objects are kept; by default in a folder of its own, gone at the end. */
   readonly folder?: string;
 }
@@ -53,6 +55,7 @@ export class Workerd {
       {
         modules: true,
         script: bundle,
+        ...(options.port === undefined ? {} : { port: options.port }),
         compatibilityDate: COMPATIBILITY_DATE,
         // For the rules: which invocation a request belongs to.
         compatibilityFlags: [...new Set(["nodejs_als", ...(options.flags ?? [])])],

@@ -83,7 +83,7 @@ export class WebSocketProxy {
   readonly url: string;
   /** How many connections were made through it. */
   connections = 0;
-  /** What it did, but for delays, which nobody can tell from a long way. */
+  /** What it did. */
   readonly log = new FaultLog();
   readonly #server: Server;
   readonly #pairs = new Set<Pair>();
@@ -91,6 +91,7 @@ export class WebSocketProxy {
   readonly #dead = new Map<Way, () => void>();
   readonly #traps = new Set<Trap>();
   #thawed: (() => void) | undefined;
+  #hurried: (() => void) | undefined;
   #refused: { readonly status: RefusedStatus; readonly ended: () => void } | undefined;
 
   private constructor(port: number, target: number) {
@@ -146,6 +147,8 @@ export class WebSocketProxy {
   /** How long each piece takes from now on, there and back, in milliseconds. */
   delay(thereMs: number, backMs: number): void {
     this.#delays = { there: thereMs, back: backMs };
+    this.#hurried?.();
+    this.#hurried = thereMs + backMs > 0 ? this.log.begin("delay") : undefined;
   }
 
   /** A stall: from now on nothing gets through, and nobody is told: connections stay, and new ones are accepted. */
