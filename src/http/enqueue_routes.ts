@@ -5,12 +5,13 @@
  */
 import type { Context } from "hono";
 import { Hono } from "hono/tiny";
+import { isJobId } from "../broker.ts";
 import type { Producer } from "../producer.ts";
 import type { QueueDefinition } from "../queue.ts";
 import { brokerRefusal, Refusal } from "./answers.ts";
 import { chunksOf, readLimited } from "./body.ts";
 import { whyUnfit, withoutSchema } from "./check.ts";
-import { type AcceptedLine, ingestLines, type RejectedLine } from "./ingest.ts";
+import { type AcceptedLine, ingestLines, lineId, type RejectedLine } from "./ingest.ts";
 import { JOB_OPTIONS_FORM, jobOptionsOf } from "./job_options.ts";
 import { DO, onlyParameters, refuseOtherMethods } from "./known.ts";
 import type { QueueRegistry } from "./registry.ts";
@@ -71,12 +72,12 @@ async function enqueueMany(
   maxBodyBytes: number,
   options: EnqueueRouteOptions,
 ): Promise<Response> {
-  const job = jobOptionsOf(c.req.raw.headers);
-  if (job.id !== undefined) {
+  const { id, ...job } = jobOptionsOf(c.req.raw.headers);
+  if (id !== undefined && !isJobId(lineId(id, options.maxLines))) {
     throw new Refusal(
       400,
       "invalid-header",
-      "Cannot use the header eddy-id: one id cannot name many jobs; leave it out",
+      "Cannot use the header eddy-id: it is too long to have each line's number behind it; use a shorter one",
     );
   }
   const accepted: AcceptedLine[] = [];
@@ -85,6 +86,7 @@ async function enqueueMany(
     producer: options.producer,
     queue,
     maxBodyBytes,
+    ids: id,
     job,
   });
   try {

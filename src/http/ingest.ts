@@ -47,12 +47,22 @@ export interface IngestOptions {
   readonly queue: QueueDefinition;
   /** The longest line, in bytes. */
   readonly maxBodyBytes: number;
+  /**
+   * Names the jobs: that of line N has the id `IDS.N`, so that all of it can be sent again after its answer was lost, and only what is missing is added. By default
+   * each gets an id of its own.
+   */
+  readonly ids?: string | undefined;
   /** For every job of the input. */
   readonly job?: {
     readonly delayMs?: number;
     readonly priority?: Priority;
     readonly headers?: Record<string, string>;
   };
+}
+
+/** The id of a line's job, where they are named. */
+export function lineId(ids: string, line: number): string {
+  return `${ids}.${line}`;
 }
 
 /** The most lines of one step, so that progress shows and limits bite in the middle of a large chunk too. */
@@ -95,20 +105,26 @@ async function enqueueLines(
     else if (line.bytes !== undefined) fit.push({ number: line.number, bytes: line.bytes });
   }
   if (fit.length === 0) return { accepted: [], rejected };
+  const idOf = (line: number) => (options.ids === undefined ? undefined : lineId(options.ids, line));
   try {
     const results = await options.producer.enqueueRaw(
       withoutSchema(options.queue),
-      fit.map((line) => ({ body: line.bytes, ...options.job })),
+      fit.map(({ bytes, number }) => {
+        const id = idOf(number);
+        return { body: bytes, ...options.job, ...(id === undefined ? {} : { id }) };
+      }),
     );
     return { accepted: fit.map((line, i) => ({ line: line.number, ...results[i]! })), rejected };
   } catch (error) {
     if (!(error instanceof EnqueueError || error instanceof BrokerError)) throw error;
-    // Which ids the accepted ones were given is lost with the reply; that they are in is known.
+    // Which ids the accepted ones were given is lost with the reply, if nobody chose them; that they are in is known.
     const taken = error instanceof EnqueueError ? error.accepted : 0;
     const unsure = error instanceof EnqueueError ? error.uncertain : fit.length;
     const uncertain = fit.slice(taken, taken + unsure).map((line) => line.number);
     return {
-      accepted: fit.slice(0, taken).map((line) => ({ line: line.number, id: undefined, duplicate: false })),
+      accepted: fit
+        .slice(0, taken)
+        .map((line) => ({ line: line.number, id: idOf(line.number), duplicate: false })),
       rejected,
       failed: { error, uncertain, unsentFrom: fit[taken + unsure]?.number ?? nextLine },
     };

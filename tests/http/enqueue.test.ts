@@ -156,13 +156,36 @@ describe("NDJSON", () => {
     expect((await post(openApp(), "/v1/queues/emails/jobs", "1\n2\n", NDJSON)).status).toBe(422);
   });
 
-  test("options hold for every line, but an id cannot", async () => {
+  test("options hold for every line", async () => {
     const app = openApp();
     await post(app, "/v1/queues/emails/jobs", `${GOOD}\n${GOOD}`, { ...NDJSON, "Eddy-Priority": "low" });
     const { json } = await ask(app, "/v1/queues/emails/ready");
     expect((json.jobs as { priority: string }[]).map((job) => job.priority)).toEqual(["low", "low"]);
-    const answer = await post(app, "/v1/queues/emails/jobs", GOOD, { ...NDJSON, "Eddy-Id": "one" });
-    expectRefusal(answer, 400, "invalid-header");
+  });
+
+  test("an id names every line by its number: sent again, only what is missing is added", async () => {
+    const app = openApp();
+    const named = { ...NDJSON, "Eddy-Id": "upload" };
+    const first = await post(app, "/v1/queues/emails/jobs", `${GOOD}\n\n${GOOD}\n`, named);
+    expect(first.json.accepted).toEqual([
+      { line: 1, id: "upload.1", duplicate: false },
+      { line: 3, id: "upload.3", duplicate: false },
+    ]);
+    const again = await post(app, "/v1/queues/emails/jobs", `${GOOD}\n\n${GOOD}\n${GOOD}\n`, named);
+    expect(again.json.accepted).toEqual([
+      { line: 1, id: "upload.1", duplicate: true },
+      { line: 3, id: "upload.3", duplicate: true },
+      { line: 4, id: "upload.4", duplicate: false },
+    ]);
+    const { json } = await ask(app, "/v1/queues/emails/ready");
+    expect((json.jobs as { id: string }[]).map(({ id }) => id)).toEqual(["upload.1", "upload.3", "upload.4"]);
+    for (const id of ["x".repeat(200), "a b"]) {
+      expectRefusal(
+        await post(app, "/v1/queues/emails/jobs", GOOD, { ...NDJSON, "Eddy-Id": id }),
+        400,
+        "invalid-header",
+      );
+    }
   });
 
   test("a line above the limit is rejected by itself", async () => {
