@@ -143,7 +143,7 @@ function causeOf(run: Run, troubles: readonly Trouble[], account: CauseAccount):
 /** Why a job came again whose ack was confirmed, from a server that forgets when it ends. */
 function forgotten(
   ackedMs: number,
-  { acceptedMs }: Run,
+  { acceptedMs, againMs }: Run,
   troubles: readonly Trouble[],
   forgetsMs: number,
 ): string | undefined {
@@ -155,9 +155,9 @@ function forgotten(
     const untilMs = ackedMs + (kind === KILLED ? forgetsMs : 0);
     if (endedMs >= ackedMs - ANSWER_MS && endedMs <= untilMs) return FORGOTTEN;
   }
-  const isSentAgain = ends.some(
-    ({ fromMs: endedMs }) => acceptedMs !== undefined && endedMs >= ackedMs && endedMs <= acceptedMs,
-  );
+  // One that was never answered may be sent again until its producer dies.
+  const unansweredMs = Math.min(acceptedMs ?? againMs, againMs);
+  const isSentAgain = ends.some(({ fromMs: endedMs }) => endedMs >= ackedMs && endedMs <= unansweredMs);
   return isSentAgain ? ENQUEUED_AGAIN : undefined;
 }
 

@@ -124,14 +124,16 @@ test("who stood still before it began a job is its earlier holder, though it beg
 });
 
 test("a run after a confirmed ack is explained only where the server was killed just then and forgets", () => {
-  const acked: readonly Line[] = [["ack", "job", 10_100]];
+  const unheard: readonly Line[] = [["ack", "job", 10_100]];
+  const acked: readonly Line[] = [...unheard, ["accepted", "job", 9_000, "p1.1"]];
   const killed = [[KILLED, "server", 11_000, 11_500]] as const;
   expect(causeOf(killed, acked)).toBeUndefined();
   expect(causeOf(killed, acked, { forgetsMs: 2_000 })).toBe(FORGOTTEN);
   expect(causeOf(killed, acked, { forgetsMs: 500 })).toBeUndefined();
   expect(causeOf([[STOPPED, "server", 11_000]], acked, { forgetsMs: 2_000 })).toBeUndefined();
   expect(causeOf([[STOPPED, "server", 10_090, 11_000]], acked, { forgetsMs: 2_000 })).toBe(FORGOTTEN);
-  const unanswered: readonly Line[] = [...acked, ["accepted", "job", 12_600, "p1.1"]];
+  expect(causeOf([[STOPPED, "server", 11_000]], unheard, { forgetsMs: 2_000 })).toBe(ENQUEUED_AGAIN);
+  const unanswered: readonly Line[] = [...unheard, ["accepted", "job", 12_600, "p1.1"]];
   expect(causeOf([[STOPPED, "server", 12_400, 12_550]], unanswered, { forgetsMs: 2_000 })).toBe(
     ENQUEUED_AGAIN,
   );
