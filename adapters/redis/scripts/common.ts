@@ -58,6 +58,8 @@ export const KEY_NAMES = [
  * - `measure`: keeps the size of the largest record that the queue ever had, by which a claim knows how many it may pick at once.
  * - `adopt`: makes a record of bytes that are none.
  * - `read`: the fields of a record, and what follows them; of what is none, a record is made first.
+ * - `sound`: Redis undoes nothing of a script that fails in its middle, and one fails at a key that holds another type than it should. Whatever
+ *   moves jobs from one key to another looks at all of them before.
  */
 export const COMMON = String.raw`
 local call, try = redis.call, redis.pcall
@@ -150,6 +152,15 @@ local function read(record, id)
   return tonumber(number), at, tonumber(attempts), suspect, level, string.sub(record, rest)
 end
 
+local is_sound = false
+local function sound()
+  if is_sound then return end
+  for _, key in ipairs({ready(0), ready(1), ready(2), INBOX}) do call('LLEN', key) end
+  for _, key in ipairs({RETURNED, DELAYED, LEASES, DEAD_ORDER, DEAD_IDS}) do call('ZCARD', key) end
+  call('HLEN', DEAD)
+  is_sound = true
+end
+
 local function write(number, at, attempts, suspect, level, rest)
   return place(number) .. '|' .. at .. '|' .. whole(attempts) .. '|' .. suspect .. '|' .. level .. '|' .. rest
 end
@@ -198,6 +209,7 @@ local function move_due(limit)
     bytes = bytes + #first[1]
   end
   if #due > 0 then
+    sound()
     call('ZREMRANGEBYRANK', DELAYED, 0, #due - 1)
     append(due)
   end
@@ -205,6 +217,7 @@ local function move_due(limit)
 end
 local function move_inbox(limit, most_bytes)
   local bodies, bytes = {}, 0
+  call('LLEN', ready(1))
   while #bodies < limit and bytes < most_bytes do
     local body = call('LPOP', INBOX)
     if not body then break end
@@ -225,6 +238,7 @@ local function end_lease(id, key, outcome)
   call('SET', key, outcome, 'PX', ${REMEMBER_LEASE_MS})
 end
 local function take_back(id, charge)
+  sound()
   local key = lease_key(id)
   local list = try('LRANGE', key, 1, -1)
   local records, outcome, bytes = {}, {}, 0

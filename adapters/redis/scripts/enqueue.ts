@@ -36,6 +36,8 @@ if before then
   drop_parts()
   return {'ok', state[1] or '', before}
 end
+for level = 0, 2 do call('LLEN', ready(level)) end
+call('ZCARD', DELAYED)
 if not state[1] then
   call('HSET', QUEUE, 'generation', founding)
   state[1] = founding

@@ -75,6 +75,9 @@ local function settle()
     return table.concat(letters)
   end
   if not open then return 'L' end
+  for _, verdict in ipairs(verdicts) do
+    if string.find(verdict[2], '[grd]') then sound() end
+  end
   begin_write()
   open = tonumber(open)
   for i, verdict in ipairs(verdicts) do

@@ -138,6 +138,7 @@ else
   end
 end
 local records, members = {}, {}
+sound()
 begin_write()
 for i = 1, math.min(limit, #fields) do
   local record = call('HGET', DEAD, fields[i])
