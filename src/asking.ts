@@ -51,6 +51,11 @@ export class Asking {
     return this.#prefetch;
   }
 
+  /** Whether the last claim brought all it asked for: the next one will probably bring some. */
+  get lastFull(): boolean {
+    return this.#lastFull;
+  }
+
   /** A job ran for so many milliseconds. */
   ran(ms: number): void {
     this.#rule.ran(ms);

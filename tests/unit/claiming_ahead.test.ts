@@ -65,6 +65,42 @@ describe("claiming ahead", () => {
   });
 });
 
+describe("verdicts where claims wait at the engine", () => {
+  test("a few wait for the request behind the claim that is on its way", async () => {
+    const world = new World({ roundTripMs: 2, waits: true, lacks: ["exchange"] });
+    await world.add(320);
+    const sentAt: Record<"claim" | "settle", number[]> = { claim: [], settle: [] };
+    world.broker.fault = ({ verb }) => {
+      if (verb === "claim" || verb === "settle") sentAt[verb].push(world.platform.now());
+      return undefined;
+    };
+    const worker = await world.start(() => {}, { prefetch: 16 });
+    await world.until(() => world.told("settled").length === 320);
+    await world.platform.run(worker.stop());
+    // All but the last leave at the very time of a claim.
+    expect(sentAt.settle.filter((at) => !sentAt.claim.includes(at)).length).toBeLessThanOrEqual(1);
+  });
+
+  test("but only some milliseconds: over a slow link they leave at once, nearly", async () => {
+    const world = new World({ roundTripMs: 100, waits: true, lacks: ["exchange"] });
+    await world.add(32);
+    const worker = await world.start(() => {}, { prefetch: 16 });
+    let finishedAt = 0;
+    let settledAt = 0;
+    world.broker.fault = ({ verb }) => {
+      if (verb === "settle" && settledAt === 0) settledAt = world.platform.now();
+      return undefined;
+    };
+    await world.until(() => {
+      if (finishedAt === 0 && world.told("finished").length === 16) finishedAt = world.platform.now();
+      return settledAt > 0;
+    });
+    expect(settledAt - finishedAt).toBeLessThanOrEqual(6);
+    await world.until(() => world.told("settled").length === 32);
+    await world.platform.run(worker.stop());
+  });
+});
+
 describe("two claims of a queue never overlap", () => {
   test("whatever the link, the slots and the job times", async () => {
     await fc.assert(
