@@ -217,7 +217,8 @@ export class Producer {
         continue;
       }
       const { failed, unchanged } = sent;
-      if (failed instanceof BrokerRefusedError && done.length === 0) throw failed;
+      // Thrown as it is, it means that nothing was enqueued: an earlier try whose answer was lost may have been.
+      if (failed instanceof BrokerRefusedError && unchanged && done.length === 0) throw failed;
       const rest = unchanged ? "no other one was" : `whether the next ${chunk.length} were is not known`;
       throw new EnqueueError(
         `Cannot enqueue to ${queue.name}: ${failed.message} (${done.length} of ${jobs.length} jobs were accepted; ${rest})`,
@@ -249,7 +250,8 @@ export class Producer {
           queue.enqueue(requestId, chunk),
         );
       } catch (error) {
-        unchanged &&= error instanceof BrokerError && error.unchanged;
+        unchanged &&=
+          error instanceof BrokerRefusedError || (error instanceof BrokerError && error.unchanged);
         if (attempt >= tries || error instanceof BrokerRefusedError || error instanceof RangeError) {
           return { failed: asError(error), unchanged };
         }

@@ -118,8 +118,9 @@ async function enqueueLines(
   } catch (error) {
     if (!(error instanceof EnqueueError || error instanceof BrokerError)) throw error;
     // Which ids the accepted ones were given is lost with the reply, if nobody chose them; that they are in is known.
-    const taken = error instanceof EnqueueError ? error.accepted : 0;
-    const unsure = error instanceof EnqueueError ? error.uncertain : fit.length;
+    // Where nothing was enqueued at all, as to a queue that cannot be opened, nothing is in for sure.
+    const { accepted: taken, uncertain: unsure } =
+      error instanceof EnqueueError ? error : { accepted: 0, uncertain: 0 };
     const uncertain = fit.slice(taken, taken + unsure).map((line) => line.number);
     return {
       accepted: fit

@@ -1,6 +1,8 @@
 /** Taking jobs in over HTTP: one at a time and as NDJSON; nothing unfit, nothing too large, nothing quoted back. */
 import { describe, expect, test } from "bun:test";
 import { RedisBroker } from "../../adapters/redis/mod.ts";
+import { type IngestStep, ingestLines } from "../../src/http/mod.ts";
+import { BrokerError, Producer, queue } from "../../src/mod.ts";
 import { freePort } from "../support/redis_server.ts";
 import { ask, expectRefusal, memoryBroker, openApp, platform, post } from "./fixture.ts";
 
@@ -231,6 +233,20 @@ describe("NDJSON", () => {
     expectRefusal(answer, 503, "broker-failed");
     expect((answer.json.accepted as { line: number }[]).map(({ line }) => line)).toEqual([1, 2]);
     expect(answer.json).toMatchObject({ uncertain: [3, 4], unsentFrom: 5, rejected: [] });
+  });
+
+  test("for a queue that cannot be opened is known not to be in", async () => {
+    const broker = new RedisBroker({ url: `http://127.0.0.1:${await freePort()}`, token: "t" });
+    const options = { producer: new Producer({ broker, platform }), queue: queue("q"), maxBodyBytes: 100 };
+    const steps: IngestStep[] = [];
+    for await (const step of ingestLines(streamed(["1\nno json\n2\n"]), options)) steps.push(step);
+    expect(steps).toEqual([
+      {
+        accepted: [],
+        rejected: [{ line: 2, reason: expect.any(String) }],
+        failed: { error: expect.any(BrokerError), uncertain: [], unsentFrom: 1 },
+      },
+    ]);
   });
 });
 

@@ -216,8 +216,19 @@ describe("a request that fails", () => {
     world.broker.fault = (asked) => (asked.verb === "enqueue" && asked.nth === 1 ? "refused" : undefined);
     const error = await failure(producer.enqueueMany(work, bodies(30)));
     expect(error).toBeInstanceOf(EnqueueError);
-    expect(error).toMatchObject({ accepted: 10, uncertain: 10 });
+    expect(error).toMatchObject({ accepted: 10, uncertain: 0 });
     expect(error.cause).toBeInstanceOf(BrokerRefusedError);
+  });
+
+  test("refused after a try whose answer was lost: it is not said that nothing was enqueued", async () => {
+    const { world, producer } = setUp();
+    world.broker.fault = (asked) =>
+      asked.verb === "enqueue" ? (asked.nth === 0 ? "replyLost" : "refused") : undefined;
+    const error = await failure(world.platform.run(producer.enqueue(work, 1)));
+    expect(error).toBeInstanceOf(EnqueueError);
+    expect(error).toMatchObject({ accepted: 0, uncertain: 1 });
+    expect(error.cause).toBeInstanceOf(BrokerRefusedError);
+    expect(await world.peek("ready")).toHaveLength(1);
   });
 });
 
