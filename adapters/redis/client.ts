@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { answeredError, failure, isRedirect, notJson, redirected } from "./failure.ts";
+import { answeredError, failure, isRedirect, notJson, redirected, refusedToken } from "./failure.ts";
 
 export interface ClientOptions {
   readonly url: string;
@@ -103,12 +103,13 @@ export class RedisClient {
       throw redirected(verb, this.origin);
     }
     const text = await response.text();
+    if (response.status === 401) throw refusedToken(verb, this.origin);
     let answer: { result?: unknown; error?: unknown };
     try {
       // Records hold text only, so plain JSON is exact: the answers need no base64. An answer may be any value, null too.
       answer = Object(JSON.parse(text));
     } catch {
-      throw notJson(verb, this.origin);
+      throw notJson(verb, this.origin, response.status);
     }
     const { result, error } = answer;
     if (typeof error === "string") return { error };

@@ -18,6 +18,7 @@ const HARMLESS = [
   /^LOADING Redis is loading the dataset in memory/,
   /^BUSY Redis is busy running a script/,
   /^CLUSTERDOWN/,
+  /^ERR Redis refuses the connection: (?:ERR DB index is out of range|[A-Z]{1,30}(?= ))/,
   /^HTTP \d{3}$/,
 ];
 
@@ -52,19 +53,27 @@ export function failure(error: unknown, context: FailureContext): BrokerError {
 
 /** The port's error for an error that the server answered. */
 export function answeredError(verb: string, origin: string, text: string): BrokerError {
-  if (/^(?:WRONGPASS|NOAUTH|unauthorized)/i.test(text)) return refusedToken(verb, origin);
-  if (text.startsWith("NOPERM")) {
+  if (/^(?:WRONGPASS|unauthorized)/i.test(text)) return refusedToken(verb, origin);
+  if (text.startsWith("NOAUTH")) {
     return new BrokerRefusedError(
       "redis",
       verb,
-      `Cannot ${verb}: the token may not run what is needed at ${origin} (NOPERM); give it the rights, or another as the option token`,
+      `Cannot ${verb}: the Redis behind ${origin} asks for a password; give it to what serves that Redis over HTTP (redis-http takes redis://:PASSWORD@host)`,
     );
   }
+  if (text.startsWith("NOPERM")) return refusedRights(verb, origin, "NOPERM");
+  // Of a script all before the command that was denied is done: an enqueue may be in the queue.
+  if (verb !== "enqueue" && text.includes(DENIED)) return refusedRights(verb, origin, "NOPERM in a script");
   return passing(verb, `${origin} answered an error (${harmless(text)})`);
 }
 
-export function notJson(verb: string, origin: string): BrokerError {
-  return passing(verb, `${origin} answered what is not JSON; check that url is the REST address`);
+/** Of an answer in somebody else's words, as a proxy's page. Where it says that the server cannot now, the address is right. */
+export function notJson(verb: string, origin: string, status: number): BrokerError {
+  if (status >= 500 || status === 429) return passing(verb, `${origin} answered an error (HTTP ${status})`);
+  return passing(
+    verb,
+    `${origin} answered what is not JSON (HTTP ${status}); check that url is the REST address`,
+  );
 }
 
 /** Whether an answer to a request that follows no redirect leads elsewhere. */
@@ -77,6 +86,18 @@ export function redirected(verb: string, origin: string): BrokerError {
   return passing(
     verb,
     `${origin} redirects elsewhere, where neither the token nor a job is sent; give the address that answers by itself as url`,
+  );
+}
+
+/** What Redis says within a script of what the user may not do. */
+export const DENIED = "The user executing the script can't";
+
+/** @param what which rights are missing. */
+export function refusedRights(verb: string, origin: string, what: string): BrokerRefusedError {
+  return new BrokerRefusedError(
+    "redis",
+    verb,
+    `Cannot ${verb}: the token may not run what is needed at ${origin} (${what}); give it the rights, or another as the option token`,
   );
 }
 

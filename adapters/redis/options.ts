@@ -94,7 +94,8 @@ export function resolveRedisOptions(options: RedisBrokerOptions): ResolvedRedisO
   const onWarning = options.onWarning ?? ((text) => console.warn(text));
   checkFunction("the Redis broker", "onWarning", onWarning, "(text) => console.warn(text)");
   return Object.freeze({
-    url: options.url.replace(/\/+$/, ""),
+    // As it was read: a text may end in what an address does not have (a bare `?`, a space), and paths are put behind it.
+    url: `${url.origin}${url.pathname}`.replace(/\/+$/, ""),
     token: options.token,
     prefix,
     onEvictions,

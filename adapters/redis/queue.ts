@@ -20,7 +20,7 @@ import type {
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
 import { checkClaim, checkEnqueue, checkMemo } from "../checks.ts";
 import { RedisClient } from "./client.ts";
-import { strange } from "./failure.ts";
+import { refusedRights, strange } from "./failure.ts";
 import { baseline, lossAtRestart, objection, readSigns, type Signs, VANISHED } from "./guard.ts";
 import type { ResolvedRedisOptions } from "./options.ts";
 import { splitIntoParts } from "./parts.ts";
@@ -102,8 +102,9 @@ export class RedisQueue implements BrokerQueue {
   async open(): Promise<void> {
     this.#check("open");
     const reply = await this.#run("open", OPEN, [crypto.randomUUID()]);
-    const [, generation, stats, memory, memo, persistence] = reply;
+    const [, generation, stats, memory, memo, persistence, denied] = reply;
     if (typeof generation !== "string") throw strange("open", this.#client.origin);
+    if (typeof denied === "string" && denied !== "") throw refusedRights("open", this.#client.origin, denied);
     let signs = readSigns(String(stats), String(memory));
     if (signs.policy === undefined) signs = { ...signs, policy: await this.#askPolicy() };
     if (!this.#isOpen) this.#evictedBefore = signs.evicted ?? 0;

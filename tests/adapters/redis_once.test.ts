@@ -78,3 +78,51 @@ test("a redirect is refused, and nothing is sent where it leads", async () => {
     await elsewhere.stop(true);
   }
 });
+
+test("an address goes by what it says, not by how it is written", async () => {
+  const paths = new Set<string>();
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch(request) {
+      const { pathname, search } = new URL(request.url);
+      paths.add(pathname + search);
+      const open = [
+        "ok",
+        "generation",
+        "evicted_keys:0",
+        "maxmemory_policy:noeviction",
+        "",
+        "aof_enabled:1",
+        "",
+      ];
+      return Response.json({ result: open });
+    },
+  });
+  try {
+    for (const [before, after] of [
+      ["", ""],
+      ["", "/"],
+      ["", "//"],
+      ["", "?"],
+      ["", "/?"],
+      ["", "#"],
+      ["", " "],
+      ["", "/ "],
+      [" ", "\n"],
+      ["@", ""],
+    ] as const) {
+      const url = `${before === "@" ? "" : before}http://${before.trim()}127.0.0.1:${server.port}${after}`;
+      const queue = new RedisBroker({ url, token: "any" }).queue("once", SETTINGS);
+      await queue.open();
+      const watch = queue.watch?.(
+        () => {},
+        () => {},
+      );
+      await expect(watch).rejects.toThrow("has no subscriptions");
+    }
+    expect([...paths]).toEqual(["/", "/subscribe/eddy%3A%7Bonce%7D%3Awake"]);
+  } finally {
+    await server.stop(true);
+  }
+});

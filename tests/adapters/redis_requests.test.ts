@@ -245,6 +245,21 @@ describe("what is told", () => {
     }
   });
 
+  test("a token that is refused in other words, or in a page: final all the same", async () => {
+    for (const body of [
+      '{"error":"invalid token"}',
+      '{"message":"who are you?"}',
+      "<html>sign in</html>",
+      "",
+    ]) {
+      const { queue } = fresh();
+      front.behave = () => new Response(body, { status: 401 });
+      const error = await failureOf(enqueueSecret(queue));
+      expect([body, error.name]).toEqual([body, "BrokerRefusedError"]);
+      expect(error.message).toContain("option token");
+    }
+  });
+
   test("an address where nothing listens: passing, at once", async () => {
     const { queue } = fresh({ url: `http://127.0.0.1:${await freePort()}` });
     const error = await failureOf(enqueueSecret(queue));
@@ -255,7 +270,13 @@ describe("what is told", () => {
 
   const answers: [string, () => Response, string][] = [
     ["an HTML page", () => new Response("<html>hello</html>"), "not JSON"],
-    ["an HTML error", () => new Response("<html>bad</html>", { status: 502 }), "not JSON"],
+    ["an HTML error", () => new Response("<html>bad</html>", { status: 502 }), "an error (HTTP 502)"],
+    ["a page that asks to wait", () => new Response("slowly", { status: 429 }), "an error (HTTP 429)"],
+    [
+      "a page that is not there",
+      () => new Response("<html>bad</html>", { status: 404 }),
+      "not JSON (HTTP 404)",
+    ],
     ["nothing", () => new Response(""), "not JSON"],
     [
       "429",

@@ -89,6 +89,21 @@ test("it takes Redis and token from the environment and then prints no token", a
   expect(await child.exited).toBe(0);
 });
 
+test("on an IPv6 address, however it is written, it prints an address that can be asked", async () => {
+  for (const host of ["::1", "[::1]"]) {
+    const child = run(["--redis", server.url, "--port", "0", "--host", host], { EDDY_REDIS_HTTP_TOKEN: "t" });
+    const [, url] = await readUntil(child.stdout, /at (http:\S+)\n/);
+    const answer = await fetch(url as string, {
+      method: "POST",
+      headers: { authorization: "Bearer t" },
+      body: '["PING"]',
+    });
+    expect(await answer.json()).toEqual({ result: "PONG" });
+    child.kill("SIGTERM");
+    expect(await child.exited).toBe(0);
+  }
+});
+
 test("--help explains, a wrong option is told, and neither starts anything", async () => {
   for (const asked of ["--help", "-h"]) {
     const help = run([asked]);

@@ -176,6 +176,29 @@ test("a subscription is pinged, and a message with newlines stays one event", as
     await Bun.sleep(5);
 });
 
+test("a subscription that Redis refuses, or never confirms, is no subscription", async () => {
+  const redis = await startRedis();
+  await redis.command("ACL", "SETUSER", "deaf", "on", ">pw", "~*", "&*", "+@all", "-subscribe");
+  const other = startGateway({
+    redis: redis.url.replace("//", "//deaf:pw@"),
+    token: "t",
+    redisTimeoutMs: 300,
+  });
+  const subscribed = () =>
+    fetch(`${other.url}/subscribe/news`, { method: "POST", headers: { authorization: "Bearer t" } });
+  try {
+    const refused = await subscribed();
+    expect(refused.status).toBe(400);
+    expect(((await refused.json()) as { error: string }).error).toStartWith("NOPERM");
+    redis.freeze();
+    expect((await subscribed()).status).toBe(503);
+    redis.thaw();
+  } finally {
+    await other.stop();
+    await redis.stop();
+  }
+});
+
 test("the loss of Redis answers 503 at once, ends subscriptions, and passes", async () => {
   const own = await startRedis({ config: { "busy-reply-threshold": "10" } });
   const before = startGateway({ redis: own.url, token: "secret" });

@@ -3,6 +3,8 @@
  *
  * @module
  */
+import { DENIED } from "../failure.ts";
+import { PING } from "../watch.ts";
 import { COMMON, MOST_MOVED_BYTES, MOVES, REMEMBER_LEASE_MS } from "./common.ts";
 
 /** Somebody looks at these, once, so it may be more than a claim moves. */
@@ -10,7 +12,11 @@ const MOST_PEEKED_INBOX_BYTES = 4 * MOST_MOVED_BYTES;
 
 /**
  * Opens the queue: founds its generation where there is none. Arguments: generation; the one to found. Answer: `ok`, the
- * generation, two sections of INFO, each `''` where a script may not read it, the memo or `''`, and the section `persistence`.
+ * generation, two sections of INFO, each `''` where a script may not read it, the memo or `''`, the section `persistence`, and what the user may not
+ * do, `''` where nothing is missing.
+ *
+ * Redis undoes nothing of a script that is denied a command in its middle: so a claim could take jobs out of a list and put them nowhere. Each command
+ * is tried here, in a way that changes nothing: on a hash which is there those of other types fail, and some keys are none.
  */
 export const OPEN = `${COMMON}
 local founding = arg()
@@ -23,7 +29,31 @@ if type(stats) == 'table' then stats = '' end
 if type(memory) == 'table' then memory = '' end
 local persistence = try('INFO', 'persistence')
 if type(persistence) == 'table' then persistence = '' end
-return {'ok', state[1], stats, memory, state[3] or '', persistence}
+local denied = {}
+local function may(command, ...)
+  local answer = try(command, ...)
+  if type(answer) == 'table' and string.find(answer.err or '', "${DENIED}", 1, true) then
+    denied[#denied + 1] = command == 'PUBLISH' and command .. ' to ' .. (...) or command
+  end
+end
+local none = PREFIX .. 'none'
+may('HSET', QUEUE, 'generation', state[1])
+may('HDEL', QUEUE, none)
+may('HINCRBY', QUEUE, 'place', 0)
+for _, command in ipairs({'HGET', 'ZSCORE', 'RPUSH', 'ZREM'}) do may(command, QUEUE, none) end
+for _, command in ipairs({'HLEN', 'LLEN', 'ZCARD', 'LPOP', 'GET', 'PERSIST'}) do may(command, QUEUE) end
+for _, command in ipairs({'LRANGE', 'ZRANGE', 'ZREMRANGEBYRANK', 'ZREMRANGEBYSCORE', 'ZRANGEBYSCORE', 'ZCOUNT'}) do may(command, QUEUE, 0, 0) end
+may('ZRANGEBYLEX', QUEUE, '-', '+')
+may('LINDEX', QUEUE, 0)
+may('LSET', QUEUE, 0, '')
+may('ZADD', QUEUE, 0, none)
+may('SET', QUEUE, '', 'NX')
+may('EXISTS', lease_key(none))
+may('PEXPIRE', PREFIX .. 'request:' .. none, 1)
+may('DEL', PREFIX .. 'part:' .. none)
+may('UNLINK', PREFIX .. 'id:' .. none)
+may('PUBLISH', PREFIX .. 'wake', '${PING}')
+return {'ok', state[1], stats, memory, state[3] or '', persistence, table.concat(denied, ', ')}
 `;
 
 /** Gives back what is held under leases and ends them. Arguments: generation; the leases' ids. Answer: `ok`. */

@@ -9,6 +9,7 @@
  */
 import type { Server } from "bun";
 import { isToken } from "../../../src/http/auth.ts";
+import { shownAddress } from "../../cli/address.ts";
 import { answerError, answerMany, answerOne } from "./answers.ts";
 import { tokenCheck } from "./auth.ts";
 import { BadCommandError, decodePart, readCommand, readCommands, readPath, refusal } from "./commands.ts";
@@ -24,7 +25,7 @@ export interface GatewayOptions {
   readonly token: string;
   /** Port to listen on; 0, the default, for a free one. */
   readonly port?: number;
-  /** Address to listen on. Default `127.0.0.1`. */
+  /** Address to listen on; an IPv6 one with brackets or without. Default `127.0.0.1`. */
   readonly hostname?: string;
   /** The largest request body in bytes. Default 10 MiB, as on Upstash. */
   readonly maxBodyBytes?: number;
@@ -79,8 +80,9 @@ export class Gateway {
     this.#redisTimeoutMs = options.redisTimeoutMs ?? 10_000;
     this.#pingMs = options.pingMs ?? 15_000;
     this.#redis = new RedisConnection(this.#address, this.#redisTimeoutMs);
+    const hostname = (options.hostname ?? "127.0.0.1").replace(/^\[(.*)\]$/, "$1");
     this.#server = Bun.serve({
-      hostname: options.hostname ?? "127.0.0.1",
+      hostname,
       port: options.port ?? 0,
       // Twice what is allowed, so that this gateway answers first and in its own form; Bun's answer has no body. What comes
       // without a length is still bounded.
@@ -90,7 +92,7 @@ export class Gateway {
       error: () => answerError(500, "ERR internal error of the gateway"),
     });
     this.port = this.#server.port as number;
-    this.url = `http://${options.hostname ?? "127.0.0.1"}:${this.port}`;
+    this.url = `http://${shownAddress(hostname, this.port)}`;
   }
 
   resetCounts(): void {
@@ -208,6 +210,7 @@ export class Gateway {
       pingMs: this.#pingMs,
       gone: request.signal,
     });
+    if (subscription instanceof ReplyError) return answerOne(subscription);
     this.#subscriptions.add(subscription);
     void subscription.over.then(() => this.#subscriptions.delete(subscription));
     this.counts.subscriptions += 1;

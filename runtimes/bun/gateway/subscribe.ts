@@ -34,9 +34,16 @@ export interface Subscription {
   close(): void;
 }
 
-/** @throws {RedisLostError} when Redis cannot be reached. */
-export async function openSubscription(options: SubscriptionOptions): Promise<Subscription> {
+/**
+ * Answers once Redis has confirmed the subscription, or has refused it.
+ *
+ * @throws {RedisLostError} when Redis cannot be reached, or does not answer.
+ */
+export async function openSubscription(options: SubscriptionOptions): Promise<Subscription | ReplyError> {
   const over = Promise.withResolvers<void>();
+  const first = Promise.withResolvers<Reply>();
+  // It may be over before anybody waits.
+  first.promise.catch(() => {});
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   let link: Link | undefined;
   let ping: ReturnType<typeof setInterval> | undefined;
@@ -55,6 +62,7 @@ export async function openSubscription(options: SubscriptionOptions): Promise<Su
       // The reader has closed it first.
     }
     over.resolve();
+    first.reject(new RedisLostError("Lost the connection to Redis"));
   };
 
   link = await openLink(options.address, options.timeoutMs, end);
@@ -63,6 +71,7 @@ export async function openSubscription(options: SubscriptionOptions): Promise<Su
     start(stream) {
       controller = stream;
       opened.listen([options.command, options.channel], (reply) => {
+        first.resolve(reply);
         if (!ended) stream.enqueue(isPong(reply) ? PING_LINE : encoder.encode(toEvent(reply)));
       });
       ping = setInterval(() => opened.push(["PING"]), options.pingMs);
@@ -71,6 +80,12 @@ export async function openSubscription(options: SubscriptionOptions): Promise<Su
   });
   options.gone.addEventListener("abort", end);
   if (options.gone.aborted) end();
+  const late = setTimeout(end, options.timeoutMs);
+  const confirmation = await first.promise.finally(() => clearTimeout(late));
+  if (confirmation instanceof ReplyError) {
+    end();
+    return confirmation;
+  }
   const headers = { "content-type": "text/event-stream", "cache-control": "no-cache" };
   return { response: new Response(body, { headers }), over: over.promise, close: end };
 }
