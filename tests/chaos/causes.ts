@@ -28,6 +28,8 @@ export interface CauseAccount {
   readonly sharesLock: boolean;
   /** How long before its end a server may have confirmed what it then forgets, in milliseconds; 0 for one that forgets nothing. */
   readonly forgetsMs: number;
+  /** Whether what is given back or retried is a copy, stored before its original is ended: a crash between the two leaves both. */
+  readonly movesByCopy: boolean;
 }
 
 /** What is known of one run of a job, and of the next one's beginning. */
@@ -42,6 +44,8 @@ interface Run {
 }
 
 export const FORGOTTEN = "acked, and its server ended before it had written that";
+export const TWOFOLD =
+  "given back before, where a copy and its original were both left (by whom cannot be told)";
 export const ENQUEUED_AGAIN =
   "finished before its enqueue was answered, which was sent again to a server that had forgotten its id at its end";
 
@@ -72,9 +76,8 @@ export function explain(account: CauseAccount): Repeat[] {
       const run = runOf(first, again, notes);
       // Who stood still between taking a job and beginning it begins it after the one that has it next.
       const isOvertaken = again.attempt < first.attempt;
-      const cause =
-        causeOf(run, troubles, account) ??
-        (isOvertaken ? causeOf(runOf(again, first, notes), troubles, account) : undefined);
+      const overtaken = isOvertaken ? causeOf(runOf(again, first, notes), troubles, account) : undefined;
+      const cause = overtaken ?? causeOf(run, troubles, account);
       const trail = cause === undefined ? trailOf(run, again.by, notes, troubles) : [];
       return { id, holder: first.by, fromMs: first.atMs, againMs: again.atMs, cause, trail };
     });
@@ -115,7 +118,9 @@ function causeOf(run: Run, troubles: readonly Trouble[], account: CauseAccount):
   const { leaseMs, forgetsMs, sharesLock } = account;
   const find = (whom: string, since: number, is: (kind: string) => boolean = () => true) =>
     troubles.find((one) => one.whom === whom && is(one.kind) && one.toMs >= since && one.fromMs <= againMs);
-  if (ackedMs !== undefined) return forgetsMs > 0 ? forgotten(ackedMs, run, troubles, forgetsMs) : undefined;
+  if (ackedMs !== undefined) {
+    return forgotten(ackedMs, run, troubles, forgetsMs) ?? twofold(run, troubles, account);
+  }
   if (find(holder, fromMs, (kind) => kind === KILLED) !== undefined) return "its holder was killed";
   // One that lives must have learned that its lease was lost: its verdict was refused, or never sent.
   const diedLater = troubles.some(
@@ -147,6 +152,7 @@ function forgotten(
   troubles: readonly Trouble[],
   forgetsMs: number,
 ): string | undefined {
+  if (forgetsMs === 0) return undefined;
   const ends = troubles.filter(
     ({ whom, kind }) => whom === "server" && (kind === KILLED || kind === STOPPED),
   );
@@ -160,6 +166,22 @@ function forgotten(
   const isSentAgain = ends.some(({ fromMs: endedMs }) => endedMs >= ackedMs && endedMs <= unansweredMs);
   return isSentAgain ? ENQUEUED_AGAIN : undefined;
 }
+
+/**
+ * Why a job came again whose ack was confirmed, and too soon for the same hand-out to have run out: it was there twice. Who was about to move it cannot be told, but somebody was cut off.
+ */
+function twofold(
+  { fromMs, againMs }: Run,
+  troubles: readonly Trouble[],
+  { leaseMs, movesByCopy }: CauseAccount,
+): string | undefined {
+  if (!movesByCopy || againMs - fromMs > leaseMs - HANDED_OUT_MS) return undefined;
+  const isCutOff = troubles.some((one) => one.toMs >= againMs - 2 * leaseMs && one.fromMs <= fromMs);
+  return isCutOff ? TWOFOLD : undefined;
+}
+
+/** A job begins at most so long after it was handed out, in milliseconds. */
+const HANDED_OUT_MS = 200;
 
 /** How long before a run things may have mattered, for a trail, in milliseconds. */
 const NEAR_MS = 5_000;

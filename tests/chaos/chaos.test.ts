@@ -12,7 +12,9 @@ const SIDE_BY_SIDE = { seconds: 110, workers: 2, producers: 1 };
 
 test("nothing accepted is lost, poison alone ends as a dead letter, and each repeat has its cause", async () => {
   const reports = await Promise.all(
-    ADAPTERS.map((adapter, n) => runChaos({ adapter, seed: 26 + n, ...SIDE_BY_SIDE })),
+    ADAPTERS.map((adapter, n) =>
+      runChaos({ adapter, seed: 26 + n, ...SIDE_BY_SIDE, say: (line) => console.log(`${adapter}: ${line}`) }),
+    ),
   );
   console.log(`${table(reports)}\n${reasons(reports)}`);
   expect(reports.flatMap((one) => broken(one).map((line) => `${one.adapter}: ${line}`))).toEqual([]);

@@ -32,6 +32,8 @@ export interface ChaosEngine {
   /** Whether a confirmed ack outlives the server's SIGKILL; if not, how old it may be and still be forgotten, in milliseconds. */
   readonly keepsAcks: boolean;
   readonly forgetsMs: number;
+  /** Whether a crash may leave both a job and the copy that was to take its place. */
+  readonly movesByCopy: boolean;
   /** Whether a process that stands still may hold up the others. */
   readonly sharesLock: boolean;
   /** What its producers run. */
@@ -70,6 +72,7 @@ export async function startEngine(adapter: AdapterName, options: EngineOptions):
   return {
     keepsAcks: true,
     forgetsMs: 0,
+    movesByCopy: false,
     sharesLock: true,
     producer: "producer_main.ts",
     link: async () => ({ broker, env: {} }),
@@ -91,6 +94,7 @@ async function redisEngine({ seed, troubles }: EngineOptions): Promise<ChaosEngi
   return {
     keepsAcks: true,
     forgetsMs: 0,
+    movesByCopy: false,
     sharesLock: false,
     producer: "producer_main.ts",
     link: async (place) => ({ broker: await links.add(place, gateway.url), env }),
@@ -127,6 +131,7 @@ async function natsEngine({ troubles }: EngineOptions): Promise<ChaosEngine> {
   return {
     keepsAcks: false,
     forgetsMs: NATS_FORGETS_MS,
+    movesByCopy: true,
     sharesLock: false,
     producer: "producer_main.ts",
     async link(place) {

@@ -14,6 +14,8 @@ const HELP = `Kills, freezes and restarts producers, workers and the server, wit
 
   --adapter A   ${ADAPTERS.join(", ")}; not said: one after the other
   --seconds N   how long the faults last (120)
+  --workers N   how many workers (3), where there are any
+  --producers N how many producers (2)
   --seed S      draws what happens when (drawn and printed, if not said)
 `;
 
@@ -28,6 +30,8 @@ async function main(): Promise<number> {
     options: {
       adapter: { type: "string" },
       seconds: { type: "string", default: "120" },
+      workers: { type: "string", default: "3" },
+      producers: { type: "string", default: "2" },
       seed: { type: "string", default: String(1 + (Date.now() % 1_000_000)) },
       help: { type: "boolean", default: false },
     },
@@ -36,6 +40,8 @@ async function main(): Promise<number> {
     console.log(HELP);
     return 0;
   }
+  const workers = whole("--workers", values.workers);
+  const producers = whole("--producers", values.producers);
   const [seconds, seed] = [whole("--seconds", values.seconds), whole("--seed", values.seed)];
   const adapters = ADAPTERS.filter((one) => values.adapter === undefined || one === values.adapter);
   if (adapters.length === 0) {
@@ -44,7 +50,8 @@ async function main(): Promise<number> {
   const reports = [];
   for (const adapter of adapters) {
     console.log(`${adapter}: ${seconds} s of faults, seed ${seed}`);
-    reports.push(await runChaos({ adapter, seconds, seed, say: (line) => console.log(`  ${line}`) }));
+    const say = (line: string) => console.log(`  ${line}`);
+    reports.push(await runChaos({ adapter, seconds, seed, workers, producers, say }));
   }
   console.log(table(reports));
   console.log(reasons(reports));

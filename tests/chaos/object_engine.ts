@@ -73,6 +73,7 @@ export async function startObject({ directory, seed, troubles }: EngineOptions):
   return {
     keepsAcks: true,
     forgetsMs: 0,
+    movesByCopy: false,
     sharesLock: false,
     producer: "http_producer_main.ts",
     notes,

@@ -14,7 +14,7 @@ import type { Eye } from "./eye.ts";
 import { Member, type Program } from "./member.ts";
 import { type Note, readNotes } from "./notes.ts";
 import { LEASE_MS } from "./settings.ts";
-import { STALLED, Troubles, watchStalls } from "./troubles.ts";
+import { STALLED, type Trouble, Troubles, watchStalls } from "./troubles.ts";
 import { type Findings, judge } from "./verdict.ts";
 
 export interface ChaosOptions {
@@ -23,8 +23,8 @@ export interface ChaosOptions {
   readonly seconds: number;
   readonly seed: number;
   /** How many processes of each kind. */
-  readonly workers?: number;
-  readonly producers?: number;
+  readonly workers: number;
+  readonly producers: number;
   readonly say?: (line: string) => void;
 }
 
@@ -47,8 +47,6 @@ export interface ChaosReport extends Findings, Counts {
   readonly crashes: readonly string[];
 }
 
-const WORKERS = 3;
-const PRODUCERS = 2;
 /** How long all may take to be done once the faults are over, in milliseconds, and the share of the run that is added to it. */
 const DRAIN_MS = 60_000;
 const DRAIN_SHARE = 0.5;
@@ -66,7 +64,7 @@ interface Stage {
 
 /** Runs one. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
-  const { adapter, seed, workers = WORKERS, producers = PRODUCERS } = options;
+  const { adapter, seed, workers, producers } = options;
   const directory = await mkdtemp(join(tmpdir(), "eddy-chaos-"));
   const troubles = new Troubles();
   const unwatch = watchStalls((ms) => troubles.add(STALLED, "machine", ms));
@@ -126,6 +124,16 @@ async function play(options: ChaosOptions, stage: Stage): Promise<ChaosReport> {
   const drainedAtMs = keeps ? notes.reduce((last, { atMs }) => Math.max(last, atMs), calmAtMs) : emptyAtMs;
   const poisoned = new Set(notes.filter(({ word }) => word === "acceptedPoison").map(({ id }) => id));
   for (const { id } of dead.poison) poisoned.add(id);
+  const findings = judge({
+    notes,
+    deadWork: dead.work,
+    deadPoison: dead.poison,
+    calmAtMs,
+    drainedAtMs,
+    countsExactly: engine.keepsAcks,
+  });
+  const all = [...troubles.records, ...faults];
+  for (const line of gapOf(findings, notes, all)) say(line);
   return {
     adapter,
     seed,
@@ -135,21 +143,15 @@ async function play(options: ChaosOptions, stage: Stage): Promise<ChaosReport> {
     keptFinished: left ?? 0,
     drainedMs: left === undefined ? undefined : drainedAtMs - calmAtMs,
     crashes: members.flatMap((one) => one.crashes),
-    ...judge({
-      notes,
-      deadWork: dead.work,
-      deadPoison: dead.poison,
-      calmAtMs,
-      drainedAtMs,
-      countsExactly: engine.keepsAcks,
-    }),
+    ...findings,
     runsAgain: explain({
       notes,
-      troubles: [...troubles.records, ...faults],
+      troubles: all,
       isAsked: (id) => !poisoned.has(id),
       leaseMs: LEASE_MS,
       sharesLock: engine.sharesLock,
       forgetsMs: engine.forgetsMs,
+      movesByCopy: engine.movesByCopy,
     }),
   };
 }
@@ -175,4 +177,23 @@ async function untilEmpty({ engine, eye, notes }: Stage, withinMs: number): Prom
 function allEnded(notes: readonly Note[]): boolean {
   const ended = new Set(notes.filter(({ word }) => word === "end").map(({ id }) => id));
   return notes.every(({ word, id }) => word !== "accepted" || ended.has(id));
+}
+
+/** A gap of so many milliseconds is worth a look. */
+const LONG_GAP_MS = 10_000;
+
+/** What is known of the longest time without progress, if it was long. */
+function gapOf(findings: Findings, notes: readonly Note[], troubles: readonly Trouble[]): string[] {
+  const { longestGapFromMs: fromMs, longestGapMs } = findings;
+  if (longestGapMs < LONG_GAP_MS) return [];
+  const toMs = fromMs + longestGapMs;
+  const within = notes.filter(({ atMs }) => atMs > fromMs && atMs < toMs);
+  const seen = (ms: number) => `${ms - fromMs} ms`;
+  return [
+    `nothing began or ended for ${longestGapMs} ms; meanwhile:`,
+    ...within.map(({ word, id, atMs, by }) => `  ${seen(atMs)}: ${word} ${id} by ${by}`),
+    ...troubles
+      .filter((one) => one.toMs >= fromMs && one.fromMs <= toMs)
+      .map((one) => `  ${seen(one.fromMs)} to ${seen(one.toMs)}: ${one.whom} ${one.kind}`),
+  ];
 }

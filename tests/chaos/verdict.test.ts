@@ -1,6 +1,6 @@
 /** What judges a chaos run: it finds what is broken, and takes nothing for a cause that is none. */
 import { expect, test } from "bun:test";
-import { type CauseAccount, ENQUEUED_AGAIN, explain, FORGOTTEN, tally } from "./causes.ts";
+import { type CauseAccount, ENQUEUED_AGAIN, explain, FORGOTTEN, TWOFOLD, tally } from "./causes.ts";
 import type { Note, Word } from "./notes.ts";
 import { FROZEN, KILLED, STALLED, STOPPED, type Trouble } from "./troubles.ts";
 import { judge } from "./verdict.ts";
@@ -53,6 +53,7 @@ test("the judge finds what is lost, wrongly dead, repeated and begun after its a
     afterAck: ["twice"],
     ackedTwice: ["twice"],
     longestGapMs: 470,
+    longestGapFromMs: 30,
     gapAfterMs: 100,
   });
 });
@@ -70,6 +71,7 @@ function causeOf(
     leaseMs: 2_000,
     sharesLock: false,
     forgetsMs: 0,
+    movesByCopy: false,
     ...options,
   });
   expect(repeats).toHaveLength(1);
@@ -118,6 +120,7 @@ test("who stood still before it began a job is its earlier holder, though it beg
       leaseMs: 2_000,
       sharesLock: false,
       forgetsMs: 0,
+      movesByCopy: false,
     }).map(({ cause }) => cause);
   expect(causes(1)).toEqual(["its holder stood still past its lease"]);
   expect(causes(3)).toEqual([undefined]);
@@ -138,6 +141,28 @@ test("a run after a confirmed ack is explained only where the server was killed 
     ENQUEUED_AGAIN,
   );
   expect(causeOf([[STOPPED, "server", 12_700, 12_900]], unanswered, { forgetsMs: 2_000 })).toBeUndefined();
+});
+
+test("a run soon after a confirmed ack is of a copy, where moves make some and somebody was cut off", () => {
+  const causes = (againMs: number, movesByCopy: boolean, killedMs: number) =>
+    explain({
+      notes: noted(
+        ["start", "job", 10_000],
+        ["ack", "job", 10_010],
+        ["start", "job", againMs, "w2.1"],
+        ["accepted", "job", 9_000, "p1.1"],
+      ),
+      troubles: [{ kind: KILLED, whom: "w3.1", fromMs: killedMs, toMs: killedMs }],
+      isAsked: () => true,
+      leaseMs: 2_000,
+      sharesLock: false,
+      forgetsMs: 0,
+      movesByCopy,
+    }).map(({ cause }) => cause);
+  expect(causes(11_000, true, 9_900)).toEqual([TWOFOLD]);
+  expect(causes(11_000, false, 9_900)).toEqual([undefined]);
+  expect(causes(11_000, true, 10_100)).toEqual([undefined]);
+  expect(causes(12_000, true, 9_900)).toEqual([undefined]);
 });
 
 test("causes are counted, the most frequent first, and those that are not known among them", () => {

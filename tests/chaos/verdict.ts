@@ -30,6 +30,8 @@ export interface Findings {
   readonly ackedTwice: readonly string[];
   /** The longest time in which no handler began or finished anything, in milliseconds. */
   readonly longestGapMs: number;
+  /** When it began, Unix milliseconds. */
+  readonly longestGapFromMs: number;
   /** The same, from the faults' end on. */
   readonly gapAfterMs: number;
 }
@@ -99,15 +101,19 @@ function gaps(
   progress: readonly number[],
   calmAtMs: number,
   drainedAtMs: number,
-): Pick<Findings, "longestGapMs" | "gapAfterMs"> {
+): Pick<Findings, "longestGapMs" | "longestGapFromMs" | "gapAfterMs"> {
   const times = [...progress, drainedAtMs].sort((a, b) => a - b);
   let longestGapMs = 0;
   let gapAfterMs = 0;
   let last = times[0] ?? drainedAtMs;
+  let longestGapFromMs = last;
   for (const time of times) {
-    longestGapMs = Math.max(longestGapMs, time - last);
+    if (time - last > longestGapMs) {
+      longestGapMs = time - last;
+      longestGapFromMs = last;
+    }
     if (time > calmAtMs) gapAfterMs = Math.max(gapAfterMs, time - Math.max(last, calmAtMs));
     last = time;
   }
-  return { longestGapMs, gapAfterMs };
+  return { longestGapMs, longestGapFromMs, gapAfterMs };
 }
