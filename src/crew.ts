@@ -108,29 +108,39 @@ export class Crew {
 
   /**
    * Ends all loops: nothing starts any more, what waits goes back, handlers get `graceMs`, then their signal and `abortWaitMs`, after which they are left behind with an attempt charged, and the verdicts get `settleWaitMs`. Bounded by the sum of
-   * the three and a second to close, and by `by`, whatever handlers and broker do. Never rejects.
+   * the three and a second to close, and by `by`, whatever handlers and broker do, but for what handlers compute without a pause. Never rejects.
    */
   async end(why: string, times: EndTimes): Promise<void> {
     const platform = this.#platform;
-    const { by = Number.POSITIVE_INFINITY } = times;
+    let { by = Number.POSITIVE_INFINITY } = times;
     const atMost = (ms: number) => Math.max(0, Math.min(ms, by - platform.now()));
+    // What handlers compute beyond the end of a wait is not taken from the waits behind it: what they did is settled all the same.
+    const late = (endsAt: number) => {
+      by += Math.max(0, platform.now() - endsAt);
+    };
+    const until = async (ms: number, condition: () => boolean): Promise<boolean> => {
+      const endsAt = platform.now() + ms;
+      const held = await this.changes.until(platform, ms, condition);
+      late(endsAt);
+      return held;
+    };
     const idle = () => this.running === 0;
     const graceMs = atMost(times.graceMs);
     // What goes back unstarted leaves with what is interrupted, where that is to be at once.
     if (graceMs === 0) for (const loop of this.loops) loop.gather();
     for (const loop of this.loops) loop.stopTaking();
-    if (!(await this.changes.until(platform, graceMs, idle))) {
+    if (!(await until(graceMs, idle))) {
+      const abortedAt = platform.now();
       for (const loop of this.loops) {
         loop.gather();
         loop.abortRunning(new WorkerStoppedError(why));
       }
-      await this.changes.until(platform, atMost(times.abortWaitMs), idle);
+      late(abortedAt);
+      await until(atMost(times.abortWaitMs), idle);
       for (const loop of this.loops) loop.leaveRunning();
     }
     for (const loop of this.loops) loop.flush();
-    await this.changes.until(platform, atMost(times.settleWaitMs), () =>
-      this.loops.every((loop) => loop.settled),
-    );
+    await until(atMost(times.settleWaitMs), () => this.loops.every((loop) => loop.settled));
     await settledWithin(platform, atMost(CLOSE_WAIT_MS), Promise.all(this.loops.map((loop) => loop.close())));
     this.#keeper.close();
   }

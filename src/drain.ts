@@ -114,7 +114,7 @@ export async function drain(definition: WorkerDefinition, deps: DrainDeps): Prom
   signal?.addEventListener("abort", onAbort);
   try {
     if (signal?.aborted !== true) await crew.start();
-    const finished = await finishedInTime(
+    const { finished, lateMs } = await finishedInTime(
       run,
       platform,
       () => broken !== undefined || signal?.aborted === true || run.over(),
@@ -127,7 +127,7 @@ export async function drain(definition: WorkerDefinition, deps: DrainDeps): Prom
         run.reserve.ms === 0 ? Number.POSITIVE_INFINITY : run.reserve.ms / 2,
       ),
       settleWaitMs: definition.settleWaitMs,
-      by: startedAt + limits.maxMs,
+      by: startedAt + limits.maxMs + lateMs,
     });
   } finally {
     signal?.removeEventListener("abort", onAbort);
@@ -136,13 +136,23 @@ export async function drain(definition: WorkerDefinition, deps: DrainDeps): Prom
   return run.report(queues, signal?.aborted === true);
 }
 
-/** Resolves to true once the run is over, to false when its time for work is: what is kept back may change meanwhile. */
-async function finishedInTime(run: BoundedRun, platform: Platform, over: () => boolean): Promise<boolean> {
+/** How a run came to its end. */
+interface Finish {
+  /** Whether it was over, not only its time for work. */
+  readonly finished: boolean;
+  /** How much later than that time this was noticed, in milliseconds: so long a handler computed without a pause. */
+  readonly lateMs: number;
+}
+
+/** Resolves once the run is over, or its time for work is: what is kept back may change meanwhile. */
+async function finishedInTime(run: BoundedRun, platform: Platform, over: () => boolean): Promise<Finish> {
   for (;;) {
     const { workMs } = run;
-    await run.crew.changes.until(platform, run.leftMs(), () => over() || run.workMs !== workMs);
-    if (over()) return true;
-    if (run.leftMs() <= 0) return false;
+    const leftMs = run.leftMs();
+    const endsAt = platform.now() + leftMs;
+    await run.crew.changes.until(platform, leftMs, () => over() || run.workMs !== workMs);
+    const finished = over();
+    if (finished || run.leftMs() <= 0) return { finished, lateMs: Math.max(0, platform.now() - endsAt) };
   }
 }
 

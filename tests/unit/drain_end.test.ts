@@ -1,6 +1,7 @@
 /** The end of a drain's time: what it interrupts is settled within it, and what it cannot carry is not begun. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { drain } from "../../src/drain.ts";
 import type { StandardSchema } from "../../src/mod.ts";
 import { queue } from "../../src/queue.ts";
 import { defineWorker } from "../../src/worker.ts";
@@ -237,6 +238,55 @@ describe("the jobs of a report", () => {
       expect(report).toMatchObject({ jobs: 0, [ends]: 1 });
       expect(called).toBe(0);
       expect(world.told("started")).toEqual([]);
+    }
+  });
+});
+
+describe("a handler that computes beyond the run's end", () => {
+  test("has its verdict taken all the same, and what waited behind it goes back uncharged", async () => {
+    for (const lacks of LINKS) {
+      for (const when of ["at once", "later", "once told to stop", "in its signal's listener"]) {
+        const world = new World({ roundTripMs: 80, lacks });
+        await world.add(20);
+        const { broker, platform, on } = world;
+        let nth = 0;
+        const handler: Handle = async (job) => {
+          nth += 1;
+          if (nth < 4) return;
+          if (when === "later") await platform.sleep(1);
+          if (when === "once told to stop") await Promise.resolve(heeds(job)).catch(() => {});
+          if (when !== "in its signal's listener") platform.spend(2_000);
+          else
+            await new Promise<void>((resolve) =>
+              job.signal.addEventListener("abort", () => resolve(platform.spend(2_000))),
+            );
+        };
+        const definition = define(handler, { prefetch: 8 });
+        const report = await platform.run(
+          drain(definition, { broker, platform, on, budget: { maxMs: 1_000 } }),
+        );
+        expect(report).toMatchObject({ stopped: "time", acked: 4, retried: 0, abandoned: 0, lost: 0 });
+        expect(report.released).toBeGreaterThan(0);
+        expect(await world.sizes()).toMatchObject({ held: 0, ready: 16 });
+        expect((await world.peek("ready")).every(({ attempts }) => attempts === 0)).toBe(true);
+      }
+    }
+  });
+
+  test("is not waited for longer than a request has been taking", async () => {
+    for (const lacks of LINKS) {
+      const world = new World({ roundTripMs: 80, lacks });
+      await world.add(1);
+      const { broker, platform, on } = world;
+      const handler: Handle = async () => {
+        await platform.sleep(1);
+        platform.spend(2_000);
+        broker.fault = () => ({ delayMs: 0, replyMs: 60_000 });
+      };
+      const from = platform.now();
+      const run = drain(define(handler), { broker, platform, on, budget: { maxMs: 1_000 } });
+      expect(await platform.run(run)).toMatchObject({ stopped: "time", lost: 1 });
+      expect(platform.now() - from).toBeLessThan(2_000 + 80 * 6);
     }
   });
 });
