@@ -41,10 +41,6 @@ import { isLeftAtEnd, type Outcome, verdictOf } from "./verdict.ts";
 const NEVER = Number.POSITIVE_INFINITY;
 /** A time that has come on any clock, one that shows less than zero too. */
 const AT_ONCE = Number.NEGATIVE_INFINITY;
-/** How long verdicts wait for the request behind a claim that is on its way, in milliseconds: two requests in one cost an engine and its link half as much. */
-const SOON_MS = 5;
-/** So many of them at most: more keep the engine busy meanwhile. */
-const FEW = 64;
 
 export class QueueLoop implements SoloMember, LeaseOwner {
   readonly name: string;
@@ -281,13 +277,14 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   }
 
   /** Decides what to do now. Called after every event; a call from within is made up for at the end of the present one. */
-  readonly wake = (): void => {
-    if (this.#waking) this.#again = true;
-    else this.#wake(this.#deps.platform.now());
-  };
+  readonly wake = (): void => this.#wake(this.#deps.platform.now());
 
   /** Reading the clock costs as much as a short job: whoever has just read it says what it said. */
   #wake(at: number): void {
+    if (this.#waking) {
+      this.#again = true;
+      return;
+    }
     this.#waking = true;
     let now = at;
     try {
@@ -402,8 +399,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       this.#decide(job.held, verdict, now, ranMs);
     }
     limiter?.ran(this, now - run.startedAt, requests, run.jobs.length);
-    if (this.#waking) this.#again = true;
-    else this.#wake(now);
+    this.#wake(now);
   }
 
   #decide(held: HeldDelivery, verdict: Verdict, now: number, ranMs: number): void {
@@ -462,9 +458,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     if (this.#lastChances.inHand) return AT_ONCE;
     if (!busy && !claiming) return AT_ONCE;
     // A claim under way brings work, and so a request to ride on: where it may wait at the engine, only right after a full one is that to be expected, and soon.
-    if (!busy && !exchanges) {
-      return this.asking.lastFull && this.#outbox.waiting <= FEW ? oldestSince + SOON_MS : AT_ONCE;
-    }
+    if (!busy && !exchanges) return this.asking.lastFull ? this.#outbox.soonAt : AT_ONCE;
     return oldestSince + this.#deps.worker.options.settleWithinMs;
   }
 
@@ -663,13 +657,12 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   #startKept(held: HeldDelivery): void {
     const { platform, gate, keeper, limiter } = this.#deps;
     if (this.#lastChances.kept !== held) return;
-    const now = platform.now();
     if (!this.#onlyKept || !gate.owns(this) || !gate.othersQuiet(this)) return;
-    if (keeper.expired(held.lease, now)) return;
+    if (keeper.expired(held.lease, platform.now())) return;
     if (limiter !== undefined && !limiter.mayStart(this)) return this.#releaseWaiting();
     this.#lastChances.starts(held);
     this.#reports.lastChance(held);
-    this.#slots.start([held], now);
+    this.#slots.start([held], platform.now());
     this.#lastChances.over(held);
   }
 
