@@ -17,6 +17,7 @@ import {
 } from "nats.ws";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
 import { onAbort } from "./aborting.ts";
+import { NatsConnectError, whyNoConnection } from "./dial_failure.ts";
 import type { ResolvedNatsOptions } from "./options.ts";
 import { Session } from "./session.ts";
 import { SteadySocket } from "./steady_socket.ts";
@@ -32,7 +33,7 @@ export class Link {
   #running = false;
   #isClosed = false;
   #refused: BrokerRefusedError | undefined;
-  #lastFailure = "it was not tried yet";
+  #lastFailure = new NatsConnectError("unopened", "it was not tried yet");
   #connectedOnce = false;
   #failures = 0;
   #refusals = 0;
@@ -77,7 +78,8 @@ export class Link {
         throw new BrokerError(
           "nats",
           verb,
-          `Cannot ${verb}: there is no connection to ${this.#options.urls.join(", ")}: ${this.#lastFailure}`,
+          `Cannot ${verb}: there is no connection to ${this.#options.urls.join(", ")}: ${this.#lastFailure.message}`,
+          { cause: this.#lastFailure },
         );
       }
       await this.#change(leftMs, signal);
@@ -128,7 +130,7 @@ export class Link {
       if (this.#isClosed) session.kill();
       this.#wake();
       await this.#watch(session);
-      this.#lastFailure = "the last one was lost";
+      this.#lastFailure = new NatsConnectError("lost", "the last one was lost");
     }
     this.#wake();
   }
@@ -171,7 +173,7 @@ export class Link {
       return new Session(nc, socket as SteadySocket, new URL(url).origin, inbox, () => void this.probe());
     } catch (error) {
       socket?.close();
-      this.#failed(error, url);
+      this.#failed(error, url, socket);
       return undefined;
     } finally {
       clearTimeout(late);
@@ -188,27 +190,25 @@ export class Link {
     return {};
   }
 
-  /** Remembers why a dial failed, in words of our own: the library's may hold what it was given. */
-  #failed(error: unknown, url: string): void {
-    const code = (error as { code?: unknown } | null)?.code;
-    const { origin } = new URL(url);
-    if (code === "AUTHORIZATION_VIOLATION" || code === "BAD_CREDS" || code === "BAD_AUTHENTICATION") {
-      this.#refusals += 1;
-      this.#lastFailure = "the server refuses the credentials";
-      if (!this.#connectedOnce || this.#refusals >= REFUSALS) {
-        this.#refused = new BrokerRefusedError(
-          "nats",
-          "open",
-          `Cannot open: ${origin} refuses the credentials; give the right token, user and password, nkeySeed or credentials`,
-        );
-      }
-      return;
-    }
-    // What the library says of a socket that was never opened: nobody listens, or something in between answered the upgrade by itself.
-    if (code === "UNKNOWN_ERROR") this.#lastFailure = "no WebSocket was opened there at the last try";
-    else if (code === "TIMEOUT") this.#lastFailure = "the last try took too long";
-    else
-      this.#lastFailure = `the last try failed${typeof code === "string" && /^[A-Z_]{1,40}$/.test(code) && code !== "UNKNOWN" ? ` (${code})` : ""}`;
+  /** Remembers why a dial failed. */
+  #failed(error: unknown, url: string, socket: SteadySocket | undefined): void {
+    const why = whyNoConnection({
+      code: (error as { code?: unknown } | null)?.code,
+      opened: socket?.opened === true,
+      hint: socket?.hint ?? "",
+      secure: url.startsWith("wss:"),
+      timeoutMs: this.#options.connectTimeoutMs,
+    });
+    this.#lastFailure = why;
+    if (why.kind !== "login") return;
+    this.#refusals += 1;
+    if (this.#connectedOnce && this.#refusals < REFUSALS) return;
+    this.#refused = new BrokerRefusedError(
+      "nats",
+      "open",
+      `Cannot open: ${new URL(url).origin} refuses the credentials; give the right token, user and password, nkeySeed or credentials`,
+      { cause: why },
+    );
   }
 
   /** Resolves when the connection is over. Pings it whenever it has been silent for a while. */

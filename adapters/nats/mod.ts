@@ -53,6 +53,7 @@ import { Link } from "./link.ts";
 import { type NatsBrokerOptions, type ResolvedNatsOptions, resolveNatsOptions } from "./options.ts";
 import { NatsQueue, QueueParts } from "./queue.ts";
 
+export { type ConnectFailure, NatsConnectError } from "./dial_failure.ts";
 export type { NatsBrokerOptions, NatsSource } from "./options.ts";
 
 const CAPABILITIES: ReadonlySet<Capability> = new Set<Capability>([

@@ -28,6 +28,10 @@ export class SteadySocket {
   #planned = false;
   /** How many frames came in. */
   received = 0;
+  /** Whether it was opened. */
+  opened = false;
+  /** What the runtime said of its failure; empty where it said nothing. Not to be shown. */
+  hint = "";
   /** Called at the end of a turn, before what was written in it is sent; may write more. */
   beforeSending: () => void = () => {};
   /** Set by nats.ws after the first frame could have come; ours is set before. */
@@ -41,6 +45,7 @@ export class SteadySocket {
     this.#socket = socket;
     socket.binaryType = "arraybuffer";
     socket.onopen = () => {
+      this.opened = true;
       if (!this.#over) this.onopen?.();
     };
     socket.onmessage = (event) => {
@@ -49,7 +54,8 @@ export class SteadySocket {
     };
     socket.onclose = () => this.#end("the connection was closed");
     // What the runtime says of it may hold the address; whoever asks is told that it failed.
-    socket.onerror = () => {
+    socket.onerror = (event) => {
+      this.hint = hintOf(event);
       if (!this.#over) this.onerror?.({ message: "the WebSocket failed", error: undefined });
       this.#end("the WebSocket failed");
     };
@@ -113,6 +119,15 @@ export class SteadySocket {
     this.#over = true;
     this.onclose?.({ wasClean: false, reason });
   }
+}
+
+/** All that runtimes say of a socket that failed: some in a message, some in an error's code. */
+function hintOf(event: Event): string {
+  const { message, error } = event as Partial<ErrorEvent>;
+  const { code, message: more } = (error ?? {}) as { code?: unknown; message?: unknown };
+  const said = [message, code, more].filter((one) => typeof one === "string").join(" ");
+  // The address says nothing of why.
+  return said.replace(/\bwss?:\/\/[^\s'"]*/g, "");
 }
 
 function joined(parts: readonly (Uint8Array | string)[]): Uint8Array {

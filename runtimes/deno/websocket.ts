@@ -17,7 +17,7 @@ import {
   pongFrame,
   textFrame,
 } from "./websocket_frames.ts";
-import { type Duplex, handshake } from "./websocket_handshake.ts";
+import { type Duplex, HandshakeError, handshake } from "./websocket_handshake.ts";
 
 const CONNECTING = 0;
 const OPEN = 1;
@@ -66,6 +66,8 @@ export class DenoWebSocket extends EventTarget {
   #closeSent = false;
   #ending: { code: number; reason: string; wasClean: boolean } = { code: 1006, reason: "", wasClean: false };
   #failed = false;
+  /** Why it was not opened, in words that hold nothing of what it was given. */
+  #why = "";
   #late: ReturnType<typeof setTimeout> | undefined;
 
   /** @throws {DOMException} `SyntaxError` when the URL is no `ws:` or `wss:` URL, or has a fragment. */
@@ -235,6 +237,7 @@ export class DenoWebSocket extends EventTarget {
   #fail(error: unknown): void {
     if (this.#ending.wasClean) return;
     this.#failed = true;
+    if (this.#readyState === CONNECTING) this.#why = whyNotOpened(error);
     if (error instanceof FrameError && this.#readyState === OPEN) this.#sendClose(error.code, "");
   }
 
@@ -243,8 +246,7 @@ export class DenoWebSocket extends EventTarget {
       clearTimeout(this.#late);
       this.#cut();
       this.#readyState = CLOSED;
-      // Why it failed may hold an address or worse: the event says no more than the standard's does.
-      if (this.#failed) this.#tell(new Event("error"));
+      if (this.#failed) this.#tell(new ErrorEvent("error", { message: this.#why }));
       this.#tell(new CloseEvent("close", this.#ending));
     };
     if (!this.#writing) return finish();
@@ -275,6 +277,19 @@ export class DenoWebSocket extends EventTarget {
       reportError(error);
     }
   }
+}
+
+/** The runtime's own words may hold an address or worse. */
+function whyNotOpened(error: unknown): string {
+  if (error instanceof HandshakeError) return error.message;
+  if (error instanceof Deno.errors.ConnectionRefused) return "connection refused";
+  const text = error instanceof Error ? error.message : "";
+  if (/lookup address|dns/i.test(text)) return "dns error";
+  if (/certificate|tls|corrupt message|handshake/i.test(text)) return "TLS handshake failed";
+  if (error instanceof Deno.errors.ConnectionReset || error instanceof Deno.errors.UnexpectedEof) {
+    return "the server closed the connection before it answered";
+  }
+  return "";
 }
 
 function bytesOf(data: ArrayBufferLike | ArrayBufferView): Uint8Array {

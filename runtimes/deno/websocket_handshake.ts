@@ -12,8 +12,16 @@ export interface Duplex {
   close(): void;
 }
 
+/** The server's answer opens no WebSocket. Its text holds nothing of what was given. */
+export class HandshakeError extends Error {
+  override name = "HandshakeError";
+}
+
 /** The longest answer's head that is taken in, in bytes. */
 const MAX_HEAD_BYTES = 16_384;
+
+/** What an answer begins with. */
+const ANSWER = "HTTP/1.";
 
 const MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
@@ -86,15 +94,19 @@ async function readHead(connection: Duplex): Promise<{ readonly head: string; re
   let there = 0;
   while (there < MAX_HEAD_BYTES) {
     const count = await connection.read(buffer.subarray(there));
-    if (count === null) throw new Error("the server closed the connection before it answered");
+    if (count === null) throw new HandshakeError("the server closed the connection before it answered");
     // Its end may lie across the old bytes and the new.
     const end = endOfHead(buffer, Math.max(0, there - 3), there + count);
     there += count;
+    // Whoever speaks another protocol need not end what it says.
+    if (!ANSWER.startsWith(new TextDecoder().decode(buffer.subarray(0, Math.min(there, ANSWER.length))))) {
+      throw new HandshakeError("the server answered nothing that can be read");
+    }
     if (end !== undefined) {
       return { head: new TextDecoder().decode(buffer.subarray(0, end)), rest: buffer.slice(end, there) };
     }
   }
-  throw new Error("the server's answer is too long");
+  throw new HandshakeError("the server's answer is too long");
 }
 
 function endOfHead(bytes: Uint8Array, from: number, to: number): number | undefined {
@@ -108,8 +120,9 @@ function endOfHead(bytes: Uint8Array, from: number, to: number): number | undefi
 /** Fails unless the answer agrees to become a WebSocket, and to nothing that was not asked for. */
 export function checkAnswer(head: string, accept: string): void {
   const [status = "", ...lines] = head.split("\r\n");
-  const code = /^HTTP\/1\.1 (\d{3})/.exec(status)?.[1];
-  if (code !== "101") throw new Error(`the server answered ${code ?? "nothing that can be read"}`);
+  const [, version, code] = /^HTTP\/1\.([01]) (\d{3})/.exec(status) ?? [];
+  if (code !== "101" || version !== "1")
+    throw new HandshakeError(`the server answered ${code ?? "nothing that can be read"}`);
   const headers = new Map<string, string>();
   for (const line of lines) {
     const colon = line.indexOf(":");
@@ -122,11 +135,12 @@ export function checkAnswer(head: string, accept: string): void {
       ?.toLowerCase()
       .split(/\s*,\s*/) ?? [];
   if (headers.get("upgrade")?.toLowerCase() !== "websocket" || !connection.includes("upgrade")) {
-    throw new Error("the server did not agree to a WebSocket");
+    throw new HandshakeError("the server did not agree to a WebSocket");
   }
-  if (headers.get("sec-websocket-accept") !== accept) throw new Error("the server's key does not fit");
+  if (headers.get("sec-websocket-accept") !== accept)
+    throw new HandshakeError("the server's key does not fit");
   if (headers.has("sec-websocket-extensions") || headers.has("sec-websocket-protocol")) {
-    throw new Error("the server agreed to what was not asked for");
+    throw new HandshakeError("the server agreed to what was not asked for");
   }
 }
 
