@@ -4,9 +4,10 @@
  * @module
  */
 import { fullJitter } from "./backoff.ts";
-import { type Delivery, MAX_ERROR_LENGTH, type Verdict } from "./broker.ts";
+import type { Delivery, Verdict } from "./broker.ts";
 import { isPermanent, type JobTimeoutError } from "./errors.ts";
 import type { BackoffOptions } from "./options.ts";
+import { cutErrorText, describeThrown } from "./thrown.ts";
 
 /** How a handler ended. */
 export type Outcome =
@@ -52,7 +53,7 @@ export function verdictOf(outcome: Outcome, context: VerdictContext): Verdict {
     case "interrupted":
       return RELEASE;
     case "dead":
-      return { kind: "dead", error: cut(outcome.reason) };
+      return { kind: "dead", error: cutErrorText(outcome.reason) };
     case "retry": {
       const reason = outcome.reason ?? "the handler asked for a retry";
       return again(context, reason, outcome.delayMs);
@@ -62,13 +63,13 @@ export function verdictOf(outcome: Outcome, context: VerdictContext): Verdict {
       const reason =
         timeout === undefined
           ? IGNORED
-          : `${describe(timeout)}, and ignored its signal; make it heed job.signal`;
+          : `${describeThrown(timeout)}, and ignored its signal; make it heed job.signal`;
       // It may go on for a while: its job does not come back sooner than if it were left to its lease.
       return again(context, reason, Math.max(context.leaseLeftMs, outcome.delayMs ?? retryDelay(context)));
     }
     case "threw": {
-      const text = describe(outcome.error);
-      if (isPermanent(outcome.error)) return { kind: "dead", error: cut(text) };
+      const text = describeThrown(outcome.error);
+      if (isPermanent(outcome.error)) return { kind: "dead", error: cutErrorText(text) };
       return again(context, text, undefined);
     }
   }
@@ -92,8 +93,8 @@ export function attemptsUsedUp(
 }
 
 function again(context: VerdictContext, reason: string, delayMs: number | undefined): Verdict {
-  if (context.attempt >= context.maxAttempts) return { kind: "dead", error: cut(reason) };
-  return { kind: "retry", delayMs: delayMs ?? retryDelay(context), error: cut(reason) };
+  if (context.attempt >= context.maxAttempts) return { kind: "dead", error: cutErrorText(reason) };
+  return { kind: "retry", delayMs: delayMs ?? retryDelay(context), error: cutErrorText(reason) };
 }
 
 function retryDelay({ attempt, retryDelayMs, random }: VerdictContext): number {
@@ -109,21 +110,4 @@ function retryDelay({ attempt, retryDelayMs, random }: VerdictContext): number {
   // A faulty backoff function must not cost the job: the default takes its place.
   if (!Number.isFinite(ms) || ms < 0) return fullJitter(attempt, random(), 1_000, 600_000);
   return Math.min(Math.floor(ms), Number.MAX_SAFE_INTEGER);
-}
-
-function describe(error: unknown): string {
-  if (typeof error === "string") return error;
-  try {
-    if (error instanceof Error) return `${error.name}: ${error.message}`;
-  } catch {
-    // An error that cannot even be read must not cost its job the verdict.
-  }
-  return `A ${typeof error} was thrown instead of an Error`;
-}
-
-function cut(text: string): string {
-  const wellFormed = text.isWellFormed() ? text : text.toWellFormed();
-  return wellFormed.length > MAX_ERROR_LENGTH
-    ? `${wellFormed.slice(0, MAX_ERROR_LENGTH - 1)}…`.toWellFormed()
-    : wellFormed;
 }

@@ -59,6 +59,10 @@ export function chooseBroker(flag: string | undefined, env: Env): BrokerSpec {
   if (text.startsWith("sqlite:")) {
     const file = text.slice("sqlite:".length);
     if (file === "") refuse("no file", "write sqlite:FILE");
+    // SQLite's own words for other places than a file of that name.
+    if (file === ":memory:" || file.startsWith("file:")) {
+      refuse("no path of a file", "write sqlite:FILE, or memory: for jobs that need not be kept");
+    }
     return { kind: "sqlite", file };
   }
   if (/^https?:/i.test(text)) {

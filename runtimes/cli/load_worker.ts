@@ -6,6 +6,7 @@
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { asError } from "../../src/requests.ts";
 import type { WorkerDefinition } from "../../src/worker.ts";
 import { inCheckout } from "./checkout.ts";
 import type { Context } from "./command.ts";
@@ -65,21 +66,23 @@ export async function loadWorker(
   const unfit = whyNoFile(file, shown);
   if (unfit !== undefined)
     throw new UsageError(`Cannot load the worker: ${unfit.is}; ${nameIt}${unfit.hint}`);
-  let exported: unknown;
+  let definition: WorkerDefinition | undefined;
   try {
-    exported = await loadedUnlessStopped(exportOf(file, context.env), shown, context);
-  } catch (error) {
+    const exported = await loadedUnlessStopped(exportOf(file, context.env), shown, context);
+    if (isDefinition(exported)) definition = exported;
+  } catch (thrown) {
+    const error = asError(thrown);
     if (error instanceof StoppedError) throw error;
-    throw new TypeError(`Cannot load the worker: ${shown} failed with ${describe(error)}; mend it`, {
+    throw new TypeError(`Cannot load the worker: ${shown} failed with ${describe(thrown)}; mend it`, {
       cause: error,
     });
   }
-  if (!isDefinition(exported)) {
+  if (definition === undefined) {
     throw new TypeError(
       `Cannot load the worker: the default export of ${shown} is no worker; write \`export default defineWorker({ … })\``,
     );
   }
-  return { definition: exported, file: shown, isExample: found === undefined };
+  return { definition, file: shown, isExample: found === undefined };
 }
 
 /** What stands where a worker's file should, if it is none. */
@@ -131,8 +134,16 @@ function isDefinition(value: unknown): value is WorkerDefinition {
   return typeof value === "object" && value !== null && (value as { kind?: unknown }).kind === "eddy-worker";
 }
 
-/** What a module failed with, and where: the compiler's complaints carry their place beside the message. */
-function describe(error: unknown): string {
+/** What a module failed with, and where: the compiler's complaints carry their place beside the message. Never throws, whatever it is. */
+function describe(thrown: unknown): string {
+  try {
+    return toldOf(thrown);
+  } catch {
+    return `a ${typeof thrown} that cannot be read`;
+  }
+}
+
+function toldOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) {
     const more = error.errors.length - 1;
     const first = describe(error.errors[0]);

@@ -5,6 +5,7 @@
  */
 import process from "node:process";
 import type { LogSink } from "../../src/job.ts";
+import { cutErrorText, describeThrown } from "../../src/thrown.ts";
 import { placesOf } from "./places.ts";
 
 const EVENTS = ["uncaughtException", "unhandledRejection"] as const;
@@ -14,13 +15,12 @@ const EVENTS = ["uncaughtException", "unhandledRejection"] as const;
  * is printed as it is. Answers a function that ends it.
  */
 export function logStrayFaults(log: LogSink): () => void {
-  const tell = (error: unknown) => {
-    const fault = error instanceof Error ? error : new Error(`a ${typeof error} was thrown`);
+  // It is called where nothing catches: whatever was thrown, one whose fields throw too, it must not throw itself.
+  const tell = (thrown: unknown) =>
     log("error", "The worker's code failed outside of any job; await what it starts", {
-      error: fault,
-      at: placesOf(fault)[0],
+      error: cutErrorText(describeThrown(thrown)),
+      at: placesOf(thrown as Error)[0],
     });
-  };
   for (const event of EVENTS) process.on(event, tell);
   return () => {
     for (const event of EVENTS) process.off(event, tell);

@@ -63,6 +63,33 @@ describe.each(Object.entries(RUNTIMES))("on %s", (runtime, start) => {
     expect([code, err]).toEqual([0, expect.not.stringMatching(LINE)]);
   });
 
+  test.each(
+    Object.entries({
+      // Deno itself ends at such a one, and calls no listener before.
+      ...(runtime === "Deno"
+        ? {}
+        : { "cannot be looked at": "new Proxy({}, { getPrototypeOf() { throw 1; }, get() { throw 2; } })" }),
+      "has no stack that can be read":
+        "Object.defineProperty(new Error('hm'), 'stack', { get() { throw 1; } })",
+      "has a stack that is no text": "Object.assign(new Error('hm'), { stack: { toString() { throw 1; } } })",
+      "has no message that can be read":
+        "Object.defineProperty(new Error('hm'), 'message', { get() { throw 1; } })",
+      "has a message that is no text": "Object.assign(new Error('hm'), { message: Symbol('hm') })",
+      "has a name that is no text": "Object.assign(new Error('hm'), { name: { toString() { throw 1; } } })",
+      "has a message of a million characters": "new Error('hm'.repeat(500_000))",
+      "is nothing": "undefined",
+    }),
+  )("what is thrown outside of any job and %s ends no job either", async (_, fault) => {
+    const wait = "await new Promise((resolve) => setTimeout(resolve));";
+    const module = moduleOf(`setTimeout(() => { throw ${fault}; }); ${wait}`);
+    const { code, out, err } = await ended(start, "drain", module, ["--json"]);
+    expect([code, out]).toEqual([0, expect.stringContaining('"acked":2')]);
+    expect(err.match(/"error":"The worker's code failed|"message":"The worker's code failed/g)).toHaveLength(
+      2,
+    );
+    expect(err.length).toBeLessThan(4_000);
+  });
+
   test.each([
     ["a timer", "setTimeout(() => { throw new RangeError('stray'); });"],
     ["a promise that nobody awaits", "Promise.reject(new RangeError('stray'));"],

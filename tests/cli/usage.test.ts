@@ -229,6 +229,8 @@ describe("brokers that cannot be used end with a sentence without their secrets"
     ["nats://hush@127.0.0.1", "name its WebSocket listener", {}],
     ["hush", "of no known kind", {}],
     ["sqlite:", "no file", {}],
+    ["sqlite::memory:", "no path of a file; write sqlite:FILE, or memory:", {}],
+    ["sqlite:file:hush?mode=memory", "no path of a file; write sqlite:FILE, or memory:", {}],
   ];
   test.each(cases)("%s: 2 as a flag, 1 as a variable, which is named", async (broker, text, env) => {
     const flag = await eddy(["stats", "emails", "--broker", broker], { env });
@@ -288,6 +290,15 @@ describe("workers that cannot be loaded", () => {
     ["export default 5;", "is no worker"],
     ["export const x = 1;", "is no worker"],
     ["throw new Error('boom');", "failed with Error: boom"],
+    [
+      "throw new Proxy({}, { getPrototypeOf() { throw 1; } });",
+      "failed with a object that cannot be read; mend it",
+    ],
+    [
+      "throw Object.assign(new TypeError(), { message: Symbol('hm') });",
+      "failed with a object that cannot be read",
+    ],
+    ["export default { get kind() { throw new Error('boom'); } };", "failed with Error: boom"],
     ["\n\nconst x = ;", "worker.ts:3:11; mend it"],
     [
       "throw new AggregateError([new RangeError('one'), new Error('two'), new Error('three')], 'hush');",

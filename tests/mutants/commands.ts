@@ -23,6 +23,16 @@ export const COMMANDS: readonly Mutant[] = [
     tests: ["tests/cli/ended.test.ts"],
   },
   {
+    name: "commands-unreadable-faults",
+    loses: "a fault outside of any job that throws when it is read ends no job",
+    file: "runtimes/cli/places.ts",
+    search: `  } catch {
+    return [];`,
+    replace: `  } catch (error) {
+    throw error;`,
+    tests: ["tests/cli/ended.test.ts"],
+  },
+  {
     name: "commands-half-a-line",
     loses: "a line that was not read to its end is no job",
     file: "runtimes/cli/stopped.ts",

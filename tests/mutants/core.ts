@@ -267,7 +267,7 @@ export const CORE: readonly Mutant[] = [
     name: "dead-after-the-last-attempt",
     loses: "a failed last attempt is a dead letter",
     file: "src/verdict.ts",
-    search: `if (context.attempt >= context.maxAttempts) return { kind: "dead", error: cut(reason) };`,
+    search: `if (context.attempt >= context.maxAttempts) return { kind: "dead", error: cutErrorText(reason) };`,
     replace: "",
     tests: ["tests/unit/verdicts.test.ts"],
   },
