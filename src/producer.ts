@@ -89,9 +89,9 @@ export class Producer {
    * @throws {EnqueueError} when the broker did not take it, or did not answer.
    * @throws {BrokerError} when the queue could not be opened, or the broker refuses us: nothing was enqueued.
    */
-  async enqueue<Body>(
-    queue: QueueDefinition<Body>,
-    body: Body,
+  async enqueue<Input>(
+    queue: QueueDefinition<unknown, Input>,
+    body: NoInfer<Input>,
     options: EnqueueOptions = {},
   ): Promise<Enqueued> {
     const results = await this.enqueueMany(queue, [{ ...options, body }]);
@@ -103,9 +103,9 @@ export class Producer {
    *
    * @throws as {@linkcode Producer.enqueue}; the message names the faulty job's index, and an `EnqueueError` how many were accepted.
    */
-  async enqueueMany<Body>(
-    queue: QueueDefinition<Body>,
-    jobs: readonly ({ readonly body: Body } & EnqueueOptions)[],
+  async enqueueMany<Input>(
+    queue: QueueDefinition<unknown, Input>,
+    jobs: readonly ({ readonly body: NoInfer<Input> } & EnqueueOptions)[],
   ): Promise<readonly Enqueued[]> {
     const raw: NewJob[] = [];
     for (const [index, job] of jobs.entries()) {
@@ -294,7 +294,11 @@ function nextChunk(jobs: readonly NewJob[], sizes: readonly number[], from: numb
   return jobs.slice(from, to);
 }
 
-async function assertFits<Body>(queue: QueueDefinition<Body>, value: unknown, index: number): Promise<void> {
+async function assertFits(
+  queue: QueueDefinition<unknown, unknown>,
+  value: unknown,
+  index: number,
+): Promise<void> {
   if (queue.schema === undefined) return;
   const why = await whyNot(queue.schema, value);
   if (why !== undefined) throw new TypeError(`Cannot enqueue job ${index} to ${queue.name}: ${why}`);

@@ -19,20 +19,23 @@ export type Handler<Body> = (job: Job<Body>) => unknown;
  */
 export type BatchHandler<Body> = (jobs: readonly Job<Body>[]) => unknown;
 
-export interface QueueOptions<Body> {
-  /** Checks each body, when it is enqueued and before it is handled. Any Standard Schema. By default anything goes. */
-  readonly body?: StandardSchema<unknown, Body>;
+export interface QueueOptions<Body, Input = Body> {
+  /**
+   * Checks each body, when it is enqueued and before it is handled. Any Standard Schema. By default anything goes. What is enqueued is stored as it was given
+   * (`Input`); a handler gets what the schema makes of it (`Body`).
+   */
+  readonly body?: StandardSchema<Input, Body>;
   /** How bodies are read. Default `"json"`. */
   readonly codec?: Codec;
   /** How long an id chosen at enqueue keeps a second job of that id out, in milliseconds. Default 600,000 (ten minutes). */
   readonly dedupeWindowMs?: number;
 }
 
-/** A queue's name together with the type of its bodies. */
-export interface QueueDefinition<Body = unknown> {
+/** A queue's name together with the type of its bodies: as handlers get them, and as they are enqueued. */
+export interface QueueDefinition<Body = unknown, Input = Body> {
   readonly name: string;
   readonly codec: Codec;
-  readonly schema: StandardSchema<unknown, Body> | undefined;
+  readonly schema: StandardSchema<Input, Body> | undefined;
   readonly dedupeWindowMs: number;
   /** Gives the queue a handler that runs one job at a time in each slot. */
   handle(handler: Handler<Body>, options?: HandlerOptions): QueueHandler;
@@ -67,7 +70,10 @@ const OPTION_FIELDS: ReadonlySet<string> = new Set<keyof QueueOptions<unknown>>(
  * @param name 1 to 100 of `A-Z a-z 0-9 _ -`.
  * @throws {TypeError} when the name or an option cannot be used.
  */
-export function queue<Body = unknown>(name: string, options: QueueOptions<Body> = {}): QueueDefinition<Body> {
+export function queue<Body = unknown, Input = Body>(
+  name: string,
+  options: QueueOptions<Body, Input> = {},
+): QueueDefinition<Body, Input> {
   if (typeof name !== "string" || !isQueueName(name)) {
     const what = typeof name === "string" ? `of ${name.length} characters` : `a ${typeof name}`;
     throw new TypeError(
@@ -92,7 +98,7 @@ export function queue<Body = unknown>(name: string, options: QueueOptions<Body> 
       `Cannot define queue ${name}: dedupeWindowMs is ${dedupeWindowMs}; give whole milliseconds from 1 on`,
     );
   }
-  const definition: QueueDefinition<Body> = {
+  const definition: QueueDefinition<Body, Input> = {
     name,
     codec,
     schema: options.body,

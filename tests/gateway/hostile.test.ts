@@ -1,5 +1,6 @@
 /** Requests that once broke the shared connection, or were answered as a fault of the gateway. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { connect } from "node:net";
 import { type Gateway, startGateway } from "../../runtimes/bun/gateway/gateway.ts";
 import { rawHttp } from "../support/raw_http.ts";
 import { type RedisServer, startRedis } from "../support/redis_server.ts";
@@ -67,3 +68,34 @@ test("a Host header that is missing or no host is a bad request, with and withou
     "HTTP/1.1 400 ",
   );
 });
+
+test("a subscriber that does not read is cut off, and what waits for it is bounded", async () => {
+  const socket = connect(gateway.port, "127.0.0.1");
+  socket.pause();
+  socket.on("error", () => {});
+  socket.write(
+    "POST /subscribe/flood HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer secret\r\nContent-Length: 0\r\n\r\n",
+  );
+  const deadline = performance.now() + 20_000;
+  const readers = async () => Number(((await server.command("PUBSUB", "NUMSUB", "flood")) as unknown[])[1]);
+  while ((await readers()) === 0) expect(performance.now()).toBeLessThan(deadline);
+  const message = "x".repeat(1_000_000);
+  let sent = 0;
+  while ((await readers()) > 0) {
+    await server.command("PUBLISH", "flood", message);
+    sent += 1;
+    expect(sent).toBeLessThan(200);
+  }
+  // One that reads gets as much and more.
+  const reading = await fetch(`${gateway.url}/subscribe/flood`, { method: "POST", headers });
+  const reader = (reading.body as ReadableStream<Uint8Array>).getReader();
+  let bytes = 0;
+  for (let at = 0; at < 40; at++) {
+    await server.command("PUBLISH", "flood", message);
+    for (; bytes < (at + 1) * message.length; ) bytes += (await reader.read()).value?.length ?? Number.NaN;
+  }
+  expect(bytes).toBeGreaterThan(40_000_000);
+  expect(await readers()).toBe(1);
+  await reader.cancel();
+  socket.destroy();
+}, 30_000);

@@ -11,6 +11,8 @@ import { type Reply, ReplyError } from "./resp.ts";
 
 const encoder = new TextEncoder();
 const PING_LINE = encoder.encode(": ping\n\n");
+/** A reader that is so many bytes behind is cut off when the next news comes: what waits for it would fill the gateway's memory. */
+const MOST_BEHIND_BYTES = 16 * 1024 * 1024;
 
 export interface SubscriptionOptions {
   readonly address: RedisAddress;
@@ -67,17 +69,24 @@ export async function openSubscription(options: SubscriptionOptions): Promise<Su
 
   link = await openLink(options.address, options.timeoutMs, end);
   const opened = link;
-  const body = new ReadableStream<Uint8Array>({
+  const source: UnderlyingDefaultSource<Uint8Array> = {
     start(stream) {
       controller = stream;
       opened.listen([options.command, options.channel], (reply) => {
         first.resolve(reply);
-        if (!ended) stream.enqueue(isPong(reply) ? PING_LINE : encoder.encode(toEvent(reply)));
+        if (ended) return;
+        if ((stream.desiredSize ?? 0) < -MOST_BEHIND_BYTES) {
+          // Closed, it would still be given all that waits for it.
+          stream.error(new Error("The reader is too slow"));
+          return end();
+        }
+        stream.enqueue(isPong(reply) ? PING_LINE : encoder.encode(toEvent(reply)));
       });
       ping = setInterval(() => opened.push(["PING"]), options.pingMs);
     },
     cancel: end,
-  });
+  };
+  const body = new ReadableStream(source, new ByteLengthQueuingStrategy({ highWaterMark: 0 }));
   options.gone.addEventListener("abort", end);
   if (options.gone.aborted) end();
   const late = setTimeout(end, options.timeoutMs);
