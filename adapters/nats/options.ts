@@ -25,7 +25,10 @@ export interface NatsBrokerOptions {
   readonly nkeySeed?: string | undefined;
   /** The text of a credentials file (JWT and seed). */
   readonly credentials?: string | undefined;
-  /** What the names of streams begin with; in lower case, what subjects begin with. Letters, digits, `_` and `-`. Default `EDDY`. */
+  /**
+   * What the names of streams begin with; in lower case, what subjects begin with: two prefixes that differ in case only have the same subjects, and the
+   * second is refused. Letters, digits, `_` and `-`. Default `EDDY`.
+   */
   readonly prefix?: string | undefined;
   /** Where streams that are made are kept. `memory` loses all jobs when the server restarts. Default `file`. */
   readonly storage?: "file" | "memory" | undefined;

@@ -15,6 +15,7 @@ import {
   type ConsumerInfo,
   STREAM_NOT_FOUND,
   type StreamConfig,
+  SUBJECTS_OVERLAP,
 } from "./api.ts";
 import {
   ackWaitMs,
@@ -222,8 +223,24 @@ export class Provisioning {
       // Somebody else made it in this very moment, perhaps with another window. The server has more than one way to say so.
       const found = await this.#find(api, wanted.name);
       if (found !== undefined) return found;
+      if (error.errCode === SUBJECTS_OVERLAP) await this.#refuseOverlap(api, wanted);
       throw api.told(error);
     }
+  }
+
+  /** The server gives each subject to one stream. Subjects begin with the prefix in lower case, so another prefix of the same letters has the same ones. */
+  async #refuseOverlap(api: Api, wanted: StreamConfig): Promise<void> {
+    const names = new Set<string>();
+    for (const subject of wanted.subjects ?? []) {
+      const answer = await api.ask<{ streams?: string[] | null }>("STREAM.NAMES", { subject });
+      for (const name of answer.streams ?? []) names.add(name);
+    }
+    if (names.size === 0) return;
+    const others = [...names].map((name) => name.slice(0, 200)).join(", ");
+    this.#refuse(
+      "open",
+      `its subjects (${(wanted.subjects ?? []).join(", ")}) are those of another stream already (${others}); use another prefix, in more than the case of its letters, or take them from that stream`,
+    );
   }
 
   #refuse(verb: string, why: string): never {

@@ -8,7 +8,7 @@ import { NatsBroker, type NatsBrokerOptions } from "../../adapters/nats/mod.ts";
 import { bunPlatform } from "../../runtimes/bun/platform.ts";
 import { chooseBroker } from "../../runtimes/cli/broker_spec.ts";
 import { connectBroker } from "../../runtimes/cli/brokers.ts";
-import type { QueueSettings } from "../../src/broker.ts";
+import type { BrokerQueue, QueueSettings } from "../../src/broker.ts";
 import { defineWorker, queue as named, startWorker } from "../../src/mod.ts";
 import { ids, job, put, settle, take } from "../support/conformance_steps.ts";
 import { type NatsServer, startNats } from "../support/nats_server.ts";
@@ -77,6 +77,35 @@ function jobsStream(name: string, more: Record<string, unknown> = {}) {
     ...more,
   };
 }
+
+describe("names that differ in case only", () => {
+  async function open(name: string, prefix?: string): Promise<BrokerQueue> {
+    const queue = connect({ prefix }).queue(name, SETTINGS);
+    await queue.open();
+    return queue;
+  }
+
+  test("of queues are two: each has its own jobs", async () => {
+    const name = fresh();
+    const [lower, upper] = [await open(name), await open(name.toUpperCase())];
+    await put(lower, "lower");
+    await put(upper, "upper");
+    expect(ids(await take(lower, 5))).toEqual(["lower"]);
+    expect(ids(await take(upper, 5))).toEqual(["upper"]);
+  });
+
+  test("of prefixes have the same subjects: the second one is refused, and told whose they are", async () => {
+    const name = fresh();
+    const queue = await open(name, "CASED");
+    await put(queue, "mine");
+    const text = await refusal(name, { prefix: "Cased" });
+    expect(text).toStartWith(`Cannot open queue ${name}: its subjects (cased.`);
+    expect(text).toContain(`are those of another stream already (CASED_DEAD_${name})`);
+    expect(text).toContain("use another prefix, in more than the case of its letters");
+    expect(ids(await take(queue, 5))).toEqual(["mine"]);
+    expect(await refusal(name, { prefix: "OTHER" })).toBe("it was opened");
+  });
+});
 
 describe("a stream that is there", () => {
   const faults: [string, Record<string, unknown>, string[]][] = [
