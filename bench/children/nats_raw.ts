@@ -1,7 +1,7 @@
 /**
  * The NATS client by itself, as fast as it goes: one pull after the other on one inbox. It keeps what a worker cannot do without: each message's body,
  * headers and count of hand-outs are read by the library's own means and handed out, and each batch's acks are known to be read by the server (a flush that
- * the next pull does not wait for). No leases, no loop, no failures: the floor under Eddy's loop. It works on a stream that Eddy made and filled, so that the
+ * the next pull does not wait for). It keeps no lease, runs no handler but a check, knows no failure, and settles nothing again: the floor under Eddy's loop. It works on a stream that Eddy made and filled, so that the
  * messages are the same.
  *
  * @module

@@ -11,7 +11,7 @@ const FIGURES: Readonly<Record<string, number>> = {
   rule: 6,
   requests: 27,
   link: 20,
-  loopback: 18,
+  loopback: 24,
   latency: 10,
   idle: 6,
   depth: 15,
