@@ -67,9 +67,14 @@ export function answeredError(verb: string, origin: string, text: string): Broke
   return passing(verb, `${origin} answered an error (${harmless(text)})`);
 }
 
-/** Of an answer in somebody else's words, as a proxy's page. Where it says that the server cannot now, the address is right. */
+/** Whether a status says that the server cannot now, or does not want to be asked so often: the address is right. */
+export function isPassing(status: number): boolean {
+  return status >= 500 || status === 429;
+}
+
+/** Of an answer in somebody else's words, as a proxy's page. */
 export function notJson(verb: string, origin: string, status: number): BrokerError {
-  if (status >= 500 || status === 429) return passing(verb, `${origin} answered an error (HTTP ${status})`);
+  if (isPassing(status)) return passing(verb, `${origin} answered an error (HTTP ${status})`);
   return passing(
     verb,
     `${origin} answered what is not JSON (HTTP ${status}); check that url is the REST address`,

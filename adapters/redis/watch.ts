@@ -4,7 +4,7 @@
  * @module
  */
 import { BrokerError } from "../../src/errors.ts";
-import { failure, isRedirect, redirected, refusedToken } from "./failure.ts";
+import { answeredError, failure, isPassing, isRedirect, redirected, refusedToken } from "./failure.ts";
 
 /** Published by every enqueue and whatever else makes work claimable. Any other text but {@linkcode PING} counts as well. */
 export const WAKE = "1";
@@ -68,6 +68,7 @@ async function request(options: WatchOptions, signal: AbortSignal): Promise<Read
   const { origin } = new URL(options.url);
   if (isRedirect(response)) throw redirected("watch", origin);
   if (response.status === 401) throw refusedToken("watch", origin);
+  if (isPassing(response.status)) throw answeredError("watch", origin, `HTTP ${response.status}`);
   throw new BrokerError(
     "redis",
     "watch",

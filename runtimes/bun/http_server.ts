@@ -14,6 +14,17 @@ import {
 /** How long a connection may be silent, in seconds: longer than any request waits for the broker. */
 const IDLE_SECONDS = 60;
 
+const HEALTH = "/health";
+
+/** Whether the app takes this path for that of a drain: it undoes escapes, and passes over a slash at the end. */
+function isDrain(pathname: string): boolean {
+  try {
+    return /^\/v1\/drain\/?$/.test(decodeURI(pathname));
+  } catch {
+    return false;
+  }
+}
+
 /** The answer to a request whose URL cannot be told, in the shape of the app's refusals. */
 const NO_URL = {
   error: "Cannot read the request: its Host header is missing or malformed",
@@ -37,10 +48,12 @@ export function serveHttp(address: Address, fetch: FetchHandler, idleSeconds = I
       reusePort: false,
       idleTimeout: idleSeconds,
       async fetch(request, listening) {
-        // Without a Host header that can be read the request has no URL, and nobody further on could route it.
+        // Without a Host header that can be read the request has no URL, and nobody further on could route it. A load balancer's look may be
+        // HTTP/1.0, which knows no such header.
+        if (request.url === HEALTH) return await fetch(new Request(`http://localhost${HEALTH}`, request));
         if (!URL.canParse(request.url)) return Response.json(NO_URL, { status: 400 });
         // A drain is silent until its report; its budget bounds it, and a caller who hangs up ends it.
-        if (new URL(request.url).pathname !== "/v1/drain") return await fetch(request);
+        if (!isDrain(new URL(request.url).pathname)) return await fetch(request);
         listening.timeout(request, 0);
         try {
           return await fetch(request);

@@ -122,6 +122,21 @@ test("no confirmation: given up when the request's time is over", async () => {
   await front.stop();
 });
 
+test("a server that cannot now is not said to have no subscriptions", async () => {
+  const front = startFront(redis.gateway.url);
+  const queue = await opened(front.url);
+  const { onWake, onEnd } = listener();
+  for (const [status, words] of [
+    [503, "answered an error (HTTP 503)"],
+    [429, "answered an error (HTTP 429)"],
+    [404, "has no subscriptions over HTTP (it answered 404)"],
+  ] as const) {
+    front.behave = () => new Response("<html>later</html>", { status });
+    await expect(queue.watch!(onWake, onEnd)).rejects.toThrow(words);
+  }
+  await front.stop();
+});
+
 test("a wrong token is final here, too", async () => {
   const front = startFront(redis.gateway.url);
   const queue = await opened(front.url);

@@ -22,6 +22,39 @@ function held(port: number, text: string): Promise<string> {
   });
 }
 
+test("so does one whose path is written in another way", async () => {
+  const silence = Promise.withResolvers<void>();
+  // One lock each: they run side by side.
+  const apps = ["/v1/drain/", "/v1/%64rain", "/v1/drain"].map((path) => ({
+    path,
+    app: openApp({ definition: definitionOf(() => silence.promise) }),
+  }));
+  const server = serveHttp(
+    { host: "127.0.0.1", port: 0 },
+    (request) =>
+      (apps.find(({ path }) => new URL(request.url).pathname === path) ?? apps[0]!).app.fetch(request),
+    1,
+  );
+  try {
+    const drains = [];
+    for (const { path, app } of apps) {
+      await app.request("http://127.0.0.1/v1/queues/emails/jobs", {
+        method: "POST",
+        body: '{"to":"a@b.example"}',
+      });
+      drains.push(fetch(server.url + path, { method: "POST" }));
+    }
+    // One that is silent for longer than any may be.
+    const port = Number(new URL(server.url).port);
+    expect(await held(port, "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")).toContain(" 200 ");
+    silence.resolve();
+    for (const drain of drains) expect(await (await drain).json()).toMatchObject({ jobs: 1, acked: 1 });
+  } finally {
+    silence.resolve();
+    await server.stop(0);
+  }
+}, 20_000);
+
 test("a silent connection is closed, also one that asked for a drain; a drain outlives the limit", async () => {
   const silence = Promise.withResolvers<void>();
   const app = openApp({ definition: definitionOf(() => silence.promise), requireToken: true, token: TOKEN });

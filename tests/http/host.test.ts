@@ -25,6 +25,11 @@ test("by the server of a worker", async () => {
   try {
     for (const request of ODD) expectBadRequest(await rawHttp(Number(new URL(server.url).port), request));
     expect((await fetch(`${server.url}/v1/queues`)).status).toBe(200);
+    // A load balancer's look needs none.
+    for (const method of ["GET", "HEAD", "OPTIONS"]) {
+      const answer = await rawHttp(Number(new URL(server.url).port), `${method} /health HTTP/1.0\r\n\r\n`);
+      expect(answer).toStartWith(`HTTP/1.1 ${method === "OPTIONS" ? 405 : 200} `);
+    }
   } finally {
     await server.stop(0);
   }
