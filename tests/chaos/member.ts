@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { notesFile } from "./notes.ts";
 import type { ProcessSettings } from "./process.ts";
@@ -20,6 +21,11 @@ export interface MemberOptions {
   readonly seed: number;
   /** Where it is noted what is done to its processes. */
   readonly troubles: Troubles;
+}
+
+/** Whether a process was told to stop before it could listen for that: it has noted nothing yet. */
+function isUnbegun({ signalCode }: Bun.Subprocess<"pipe">, notes: string): boolean {
+  return signalCode === "SIGTERM" && (!existsSync(notes) || statSync(notes).size === 0);
 }
 
 export class Member {
@@ -54,7 +60,7 @@ export class Member {
       this.#thaw();
       // By us, or by itself when it met poison.
       if (started.signalCode === "SIGKILL") troubles.add(KILLED, name);
-      else if (!(this.#stopping && started.exitCode === 0)) {
+      else if (!this.#stopping || !(started.exitCode === 0 || isUnbegun(started, settings.notes))) {
         this.crashes.push(`${name} ended with ${started.signalCode ?? started.exitCode}`);
       }
       if (!this.#stopping) this.start();

@@ -179,8 +179,14 @@ function allEnded(notes: readonly Note[]): boolean {
   return notes.every(({ word, id }) => word !== "accepted" || ended.has(id));
 }
 
+function countBy(notes: readonly Note[], key: (note: Note) => string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const note of notes) counts.set(key(note), (counts.get(key(note)) ?? 0) + 1);
+  return counts;
+}
+
 /** A gap of so many milliseconds is worth a look. */
-const LONG_GAP_MS = 10_000;
+const LONG_GAP_MS = 5_000;
 
 /** What is known of the longest time without progress, if it was long. */
 function gapOf(findings: Findings, notes: readonly Note[], troubles: readonly Trouble[]): string[] {
@@ -191,7 +197,9 @@ function gapOf(findings: Findings, notes: readonly Note[], troubles: readonly Tr
   const seen = (ms: number) => `${ms - fromMs} ms`;
   return [
     `nothing began or ended for ${longestGapMs} ms; meanwhile:`,
-    ...within.map(({ word, id, atMs, by }) => `  ${seen(atMs)}: ${word} ${id} by ${by}`),
+    ...[...countBy(within, ({ word, by }) => `${word} by ${by}`)].map(
+      ([what, count]) => `  ${count} × ${what}`,
+    ),
     ...troubles
       .filter((one) => one.toMs >= fromMs && one.fromMs <= toMs)
       .map((one) => `  ${seen(one.fromMs)} to ${seen(one.toMs)}: ${one.whom} ${one.kind}`),
