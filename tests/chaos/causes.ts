@@ -157,6 +157,7 @@ function forgotten(
     ({ whom, kind }) => whom === "server" && (kind === KILLED || kind === STOPPED),
   );
   for (const { kind, fromMs: endedMs } of ends) {
+    if (endedMs > againMs) continue;
     // What it confirms while it is being stopped it may not write either.
     const untilMs = ackedMs + (kind === KILLED ? forgetsMs : 0);
     if (endedMs >= ackedMs - ANSWER_MS && endedMs <= untilMs) return FORGOTTEN;

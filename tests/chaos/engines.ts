@@ -122,8 +122,8 @@ async function redisEngine({ seed, troubles }: EngineOptions): Promise<ChaosEngi
   };
 }
 
-/** A nats-server writes what was acked some hundred milliseconds later. */
-const NATS_FORGETS_MS = 2_000;
+/** A nats-server writes what was acked some hundred milliseconds later, and where others keep the machine busy, seconds later. */
+const NATS_FORGETS_MS = 5_000;
 
 async function natsEngine({ troubles }: EngineOptions): Promise<ChaosEngine> {
   const server = await startNats();
