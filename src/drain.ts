@@ -8,6 +8,7 @@ import { BoundedRun } from "./bounded_run.ts";
 import type { Broker } from "./broker.ts";
 import type { BudgetLimits } from "./budget.ts";
 import { Crew } from "./crew.ts";
+import { assertDefinition, assertEngines, assertHearers, assertNames, assertSignal } from "./deps.ts";
 import type { DrainReport } from "./drain_report.ts";
 import { type EddyEvent, type EventListener, Events } from "./events.ts";
 import type { LogSink } from "./job.ts";
@@ -70,15 +71,20 @@ const MOST_FAILURES = 6;
  * const report = await drain(worker, { broker, platform, budget: { maxMs: 20_000 } });
  * ```
  *
- * @throws {TypeError} when an option or a budget's field is unknown.
+ * @throws {TypeError} when an option or a budget's field is unknown, or of the wrong kind.
  * @throws {RangeError} when a budget's field is no whole number from 1 on, no job could ever be done within it, or a queue is unknown.
  * @throws {BrokerRefusedError | BrokerError} when the broker cannot be used, or fails again and again.
  */
 export async function drain(definition: WorkerDefinition, deps: DrainDeps): Promise<DrainReport> {
+  assertDefinition("drain", definition);
   assertKnownFields("drain", "", deps, DEPS_FIELDS);
+  assertEngines("drain", deps);
+  assertHearers("drain", deps);
+  assertSignal("drain", deps.signal);
+  assertNames("drain", deps.queues);
   const { broker, platform, signal } = deps;
   const queues = chosenQueues(definition, deps.queues);
-  const limits = resolveBudget(deps.budget ?? {}, platform);
+  const limits = resolveBudget(deps.budget === undefined ? {} : deps.budget, platform);
   const startedAt = platform.now();
   const startedAtWall = platform.wallNow();
   const events = new Events();

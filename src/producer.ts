@@ -16,6 +16,7 @@ import {
   type RawBody,
 } from "./broker.ts";
 import { byteLength, decodeBody, encodeBody } from "./codec.ts";
+import { assertEngines } from "./deps.ts";
 import { BrokerError, BrokerRefusedError, EnqueueError } from "./errors.ts";
 import { assertKnownFields, isRecord, kindOf } from "./known_fields.ts";
 import type { Platform } from "./platform.ts";
@@ -75,9 +76,10 @@ export class Producer {
   readonly #deps: ProducerDeps;
   readonly #queues = new Map<string, Promise<BrokerQueue>>();
 
-  /** @throws {TypeError} when an option is unknown. */
+  /** @throws {TypeError} when an option is unknown, or the broker or the platform is none. */
   constructor(deps: ProducerDeps) {
     assertKnownFields("make a producer", "", deps, DEPS_FIELDS);
+    assertEngines("make a producer", deps);
     this.#deps = deps;
   }
 
@@ -94,6 +96,10 @@ export class Producer {
     body: NoInfer<Input>,
     options: EnqueueOptions = {},
   ): Promise<Enqueued> {
+    assertQueue(queue);
+    if (!isRecord(options)) {
+      throw new TypeError(`Cannot enqueue to ${queue.name}: options is ${kindOf(options)}; give an object`);
+    }
     const results = await this.enqueueMany(queue, [{ ...options, body }]);
     return results[0] as Enqueued;
   }
@@ -107,12 +113,18 @@ export class Producer {
     queue: QueueDefinition<unknown, Input>,
     jobs: readonly ({ readonly body: NoInfer<Input> } & EnqueueOptions)[],
   ): Promise<readonly Enqueued[]> {
-    const raw: NewJob[] = [];
-    for (const [index, job] of jobs.entries()) {
+    assertQueue(queue);
+    assertList(queue.name, jobs);
+    // All at once, before anything is waited for: what the caller does to a body afterwards must not change it.
+    const raw = jobs.map((job, index) => {
+      assertRecord(queue.name, index, job);
       const body = naming(queue.name, index, () => encodeBody(queue.codec, job.body));
+      return this.#newJob(queue.name, ownBytes(queue.name, index, body), job, index);
+    });
+    if (queue.schema !== undefined) {
       // What the worker will see is checked: a Date, say, is a text by then.
-      if (queue.schema !== undefined) await assertFits(queue, decodeBody(queue.codec, body), index);
-      raw.push(this.#newJob(queue.name, body, job, index));
+      for (const [index, { body }] of raw.entries())
+        await assertFits(queue, decodeBody(queue.codec, body), index);
     }
     return this.#send(queue, raw);
   }
@@ -126,12 +138,15 @@ export class Producer {
     queue: QueueDefinition,
     jobs: readonly ({ readonly body: RawBody } & EnqueueOptions)[],
   ): Promise<readonly Enqueued[]> {
-    const raw: NewJob[] = [];
-    for (const [index, job] of jobs.entries()) {
-      if (typeof job.body !== "string" && !(job.body instanceof Uint8Array)) {
-        refuse(queue.name, index, "body", `a ${typeof job.body}`, "give a string or a Uint8Array");
+    assertQueue(queue);
+    assertList(queue.name, jobs);
+    const raw = jobs.map((job, index) => {
+      assertRecord(queue.name, index, job);
+      const { body } = job;
+      if (typeof body !== "string" && !(body instanceof Uint8Array)) {
+        refuse(queue.name, index, "body", `a ${typeof body}`, "give a string or a Uint8Array");
       }
-      if (typeof job.body === "string" && !job.body.isWellFormed()) {
+      if (typeof body === "string" && !body.isWellFormed()) {
         refuse(
           queue.name,
           index,
@@ -140,9 +155,11 @@ export class Producer {
           "it holds half of a surrogate pair; mend it or give bytes",
         );
       }
-      const value = naming(queue.name, index, () => decodeBody(queue.codec, job.body));
+      return this.#newJob(queue.name, ownBytes(queue.name, index, body), job, index);
+    });
+    for (const [index, { body }] of raw.entries()) {
+      const value = naming(queue.name, index, () => decodeBody(queue.codec, body));
       await assertFits(queue, value, index);
-      raw.push(this.#newJob(queue.name, job.body, job, index));
     }
     return this.#send(queue, raw);
   }
@@ -302,6 +319,38 @@ async function assertFits(
   if (queue.schema === undefined) return;
   const why = await whyNot(queue.schema, value);
   if (why !== undefined) throw new TypeError(`Cannot enqueue job ${index} to ${queue.name}: ${why}`);
+}
+
+/** A body that is the caller's no more. */
+function ownBytes(queue: string, index: number, body: RawBody): RawBody {
+  if (typeof body === "string") return body;
+  try {
+    return new Uint8Array(body);
+  } catch {
+    return refuse(
+      queue,
+      index,
+      "body",
+      "an array whose memory was given away",
+      "enqueue it before that, or a copy",
+    );
+  }
+}
+
+function assertQueue(queue: unknown): void {
+  const { name, codec } = (queue ?? {}) as { name?: unknown; codec?: unknown };
+  if (typeof name === "string" && typeof codec === "string") return;
+  throw new TypeError(`Cannot enqueue: the queue is ${kindOf(queue)}; give what queue("NAME") answered`);
+}
+
+function assertList(queue: string, jobs: unknown): void {
+  if (Array.isArray(jobs)) return;
+  throw new TypeError(`Cannot enqueue to ${queue}: jobs is ${kindOf(jobs)}; give a list of { body }`);
+}
+
+function assertRecord(queue: string, index: number, job: unknown): void {
+  if (isRecord(job)) return;
+  throw new TypeError(`Cannot enqueue job ${index} to ${queue}: it is ${kindOf(job)}; give { body }`);
 }
 
 /** Reads or writes a job's body; the fault it may have is told with the job's index. */

@@ -6,7 +6,7 @@
 import { isQueueName } from "./broker.ts";
 import type { Codec } from "./codec.ts";
 import type { Job } from "./job.ts";
-import { assertKnownFields } from "./known_fields.ts";
+import { assertKnownFields, isRecord, kindOf } from "./known_fields.ts";
 import type { HandlerOptions } from "./options.ts";
 import type { StandardSchema } from "./schemas.ts";
 
@@ -111,8 +111,11 @@ export function queue<Body = unknown, Input = Body>(
         options: handlerOptions,
       });
     },
-    handleBatch(handler, { batchSize = 16, ...handlerOptions } = {}) {
+    handleBatch(handler, options = {}) {
       assertHandler(name, handler);
+      if (!isRecord(options))
+        throw new TypeError(`Cannot handle queue ${name}: options is ${kindOf(options)}; give an object`);
+      const { batchSize = 16, ...handlerOptions } = options;
       if (!Number.isSafeInteger(batchSize) || batchSize < 1) {
         throw new TypeError(
           `Cannot handle queue ${name}: batchSize is ${batchSize}; give a whole number from 1 on`,

@@ -5,6 +5,7 @@
  */
 import type { Broker } from "./broker.ts";
 import { Crew } from "./crew.ts";
+import { assertDefinition, assertEngines, assertHearers } from "./deps.ts";
 import type { BrokerRefusedError } from "./errors.ts";
 import { type EventListener, Events } from "./events.ts";
 import type { LogSink } from "./job.ts";
@@ -42,13 +43,16 @@ const DEPS_FIELDS: ReadonlySet<string> = new Set<keyof WorkerDeps>(["broker", "p
 /**
  * Starts a worker.
  *
- * @throws {TypeError} when an option is unknown.
+ * @throws {TypeError} when an option is unknown, or of the wrong kind.
  * @throws {RangeError} when the definition asks for what the broker cannot do; the message names the field and the mend.
  * @throws {BrokerRefusedError} when the broker could lose jobs or does not let us in.
  * @throws {BrokerError} when the broker cannot be reached.
  */
 export async function startWorker(definition: WorkerDefinition, deps: WorkerDeps): Promise<RunningWorker> {
+  assertDefinition("start a worker", definition);
   assertKnownFields("start a worker", "", deps, DEPS_FIELDS);
+  assertEngines("start a worker", deps);
+  assertHearers("start a worker", deps);
   const { broker, platform } = deps;
   const events = new Events();
   if (deps.on !== undefined) events.on(deps.on);

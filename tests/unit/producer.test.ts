@@ -335,6 +335,46 @@ describe("bodies given as they are", () => {
     expect(seen[1]).toEqual(bytes);
   });
 
+  test("are what they were at the call, whatever becomes of the caller's own", async () => {
+    const fill = new Uint8Array(1);
+    const value = { n: 0 };
+    const raw = queue("work", { codec: "bytes" }) as QueueDefinition;
+    const slow = queue("work", { body: { "~standard": { version: 1, vendor: "t", validate: slowly } } });
+    const { world, producer } = setUp();
+    async function slowly(given: unknown) {
+      await world.platform.sleep(1);
+      return { value: given };
+    }
+    const sent: Promise<unknown>[] = [];
+    for (let n = 0; n < 4; n += 1) {
+      fill[0] = n;
+      value.n = n;
+      // Each waits for something before it is sent: for the queue to open, or for its schema.
+      if (n % 2 === 0) sent.push(producer.enqueue(raw, fill), producer.enqueueRaw(raw, [{ body: fill }]));
+      sent.push(producer.enqueueMany(slow, [{ body: value }, { body: value }]));
+    }
+    await world.platform.run(Promise.all(sent));
+    const seen = (await world.peek("ready")).map(({ body }) =>
+      typeof body === "string" ? JSON.parse(body).n : body[0],
+    );
+    expect(seen.toSorted()).toEqual([0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3]);
+  });
+
+  test("cannot be read once their memory was given away, which is told", async () => {
+    const { world, producer } = setUp();
+    const bytes = new Uint8Array(4);
+    structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
+    for (const sent of [
+      producer.enqueue(queue("work", { codec: "bytes" }) as QueueDefinition, bytes),
+      producer.enqueueRaw(queue("work", { codec: "bytes" }) as QueueDefinition, [{ body: bytes }]),
+    ]) {
+      expect((await failure(sent)).message).toBe(
+        "Cannot enqueue job 0 to work: body is an array whose memory was given away; enqueue it before that, or a copy",
+      );
+    }
+    expect(world.broker.log).toEqual([]);
+  });
+
   test("are checked as the worker will", async () => {
     const { world, producer } = setUp();
     const checked = queue("work", { body: v.number() }) as unknown as QueueDefinition;
