@@ -197,15 +197,22 @@ export class RedisQueue implements BrokerQueue {
     };
   }
 
-  async peek(state: JobState, limit: number): Promise<readonly PeekedJob[]> {
+  async peek(state: JobState, limit: number, withBodies = true): Promise<readonly PeekedJob[]> {
     this.#check("peek", true);
-    if (!(limit >= 1)) return [];
-    const [, found] = await this.#run("peek", PEEK, [
-      state,
-      String(Math.min(Math.floor(limit), MOST_PEEKED)),
-    ]);
-    if (!Array.isArray(found)) throw strange("peek", this.#client.origin);
-    return readPeeked(state, found.map(String)).slice(0, limit);
+    const most = Math.min(Math.floor(limit), MOST_PEEKED);
+    const bytes = String(this.#connection.options.maxReplyBytes);
+    const found: string[] = [];
+    const shown = () => (state === "delayed" ? found.length / 2 : found.length);
+    // As many requests as it takes, for all of it could be more than one can bring.
+    for (let [passed, more] = [0, limit >= 1]; more; ) {
+      const args = [state, String(most - shown()), String(passed), bytes, withBodies ? "1" : "0"];
+      const [, some, looked, rest] = await this.#run("peek", PEEK, args);
+      if (!Array.isArray(some)) throw strange("peek", this.#client.origin);
+      for (const text of some) found.push(String(text));
+      passed += Number(looked);
+      more = rest === 1 && Number(looked) > 0 && shown() < most;
+    }
+    return readPeeked(state, found);
   }
 
   async clear(states: readonly ("ready" | "delayed" | "dead")[]): Promise<number> {
@@ -218,13 +225,15 @@ export class RedisQueue implements BrokerQueue {
     this.#check("redrive", true);
     const { ids, limit } = options;
     let moved = 0;
-    for (let first = 0; ; first += REDRIVE_AT_ONCE) {
+    for (let first = 0; ; ) {
       const some = ids?.slice(first, first + REDRIVE_AT_ONCE) ?? [];
       const most = Math.min(limit - moved, REDRIVE_AT_ONCE);
       if (!(most >= 1) || (ids !== undefined && some.length === 0)) return moved;
-      const [, count] = await this.#run("redrive", REDRIVE, [String(Math.floor(most)), ...some]);
+      const [, count, more] = await this.#run("redrive", REDRIVE, [String(Math.floor(most)), ...some]);
       moved += Number(count);
+      if (more === 1) continue;
       if (ids === undefined && Number(count) < most) return moved;
+      first += REDRIVE_AT_ONCE;
     }
   }
 

@@ -88,6 +88,67 @@ test("looking at ready jobs takes nothing from a lease and leaves what is due wh
   expect(ids(await take(queue))).toEqual(["a", "b", "late"]);
 });
 
+test("a look at more than one answer may bring takes several, in every state, and shows the same", async () => {
+  const name = `managed-large-${serial}`;
+  const queueOf = async (more: object) => {
+    const queue = redis.connect(more).queue(name, SETTINGS);
+    await queue.open();
+    return queue;
+  };
+  const queue = await queueOf({});
+  const large = (prefix: string, more: object = {}) =>
+    idsOf(prefix, 9).map((id) =>
+      job(id, { body: `${id}\n${"x".repeat(1_000)}`, headers: { trace: id }, ...more }),
+    );
+  await put(queue, ...large("dead-"));
+  await settle(queue, await take(queue, 9), DEAD);
+  await put(queue, ...large("held-", { priority: "low" }), ...large("held-"));
+  const held = await take(queue, 18);
+  await settle(queue, held.slice(3, 6), ACK);
+  await put(queue, ...large("back-"));
+  await settle(queue, await take(queue, 9), { kind: "release" });
+  await put(
+    queue,
+    ...large("new-"),
+    ...large("low-", { priority: "low" }),
+    ...large("late-", { delayMs: 60_000 }),
+  );
+  const narrow = await queueOf({ maxReplyBytes: 2_500 });
+  for (const [state, count] of [
+    ["ready", 27],
+    ["delayed", 9],
+    ["held", 15],
+    ["dead", 9],
+  ] as const) {
+    const whole = await queue.peek!(state, 1_000);
+    expect([state, whole.length]).toEqual([state, count]);
+    const before = redis.gateway.counts.requests;
+    expect(await narrow.peek!(state, 1_000)).toEqual(whole);
+    expect(redis.gateway.counts.requests - before).toBeGreaterThan(count / 4);
+    expect(await narrow.peek!(state, 5)).toHaveLength(5);
+    const heads = await narrow.peek!(state, 1_000, false);
+    expect(heads).toEqual(whole.map((one) => ({ ...one, body: "" })));
+  }
+});
+
+test("a redrive of more than one script may move goes on until all are back, by ids and without", async () => {
+  const queue = await fresh();
+  const wanted = idsOf("r", 14);
+  const jobs = wanted.map((id) => job(id, { body: "x".repeat(1_000_000) }));
+  for (const one of jobs) await put(queue, one);
+  for (let left = jobs.length; left > 0; ) {
+    const some = await take(queue, 100);
+    await settle(queue, some, DEAD);
+    left -= some.length;
+  }
+  const before = redis.gateway.counts.requests;
+  expect(await queue.redrive!({ ids: wanted.slice(0, 7), limit: 100 })).toBe(7);
+  expect(redis.gateway.counts.requests - before).toBe(2);
+  expect(await queue.redrive!({ limit: 6 })).toBe(6);
+  expect(await queue.redrive!({ limit: 100 })).toBe(1);
+  expect(ids(await queue.peek!("ready", 100, false))).toEqual(wanted);
+});
+
 test("a limit of nothing is nothing", async () => {
   const queue = await fresh();
   await bury(queue, ["a"]);

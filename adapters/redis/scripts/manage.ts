@@ -9,6 +9,10 @@ import { COMMON, MOST_MOVED_BYTES, MOVES, REMEMBER_LEASE_MS } from "./common.ts"
 
 /** Somebody looks at these, once, so it may be more than a claim moves. */
 const MOST_PEEKED_INBOX_BYTES = 4 * MOST_MOVED_BYTES;
+/** So many times more may be looked at where bodies stay where they are. */
+const HEADS_BYTES = 8;
+/** A redrive only copies, so it may move more at once as well. */
+const MOST_REDRIVEN_BYTES = 16 * MOST_MOVED_BYTES;
 
 /**
  * Opens the queue: founds its generation where there is none. Arguments: generation; the one to found. Answer: `ok`, the
@@ -84,48 +88,69 @@ return {'ok', count, call('ZCARD', DELAYED) - due, held, call('HLEN', DEAD), sta
 `;
 
 /**
- * Arguments: generation; state; limit. Answer: `ok`, then records. Of delayed ones each is followed by its due time, of dead ones each
- * is preceded by a line of its time and its error.
+ * Arguments: generation; state; limit; how many to pass over; about how many bytes at most; `1` to bring bodies. Answer: `ok`, the records, how many
+ * were looked at, and `1` where more are behind them: somebody may look at thousands of jobs, each as large as a job may be. Of delayed ones each is
+ * followed by its due time, of dead ones each is preceded by a line of its time and its error.
  *
  * What came due is shown behind the ready jobs of its level, where the next claim will put it. What lies in the inbox is moved among
  * them first, up to some bytes: only then has it an id.
+ *
+ * - `look`: at records out of one place, in their order; no more at once than would fit if each were the largest.
  */
-export const PEEK = `${COMMON}${MOVES}
-local where, limit = arg(), tonumber(arg())
-local found = {}
+export const PEEK = String.raw`${COMMON}${MOVES}
+local where, limit, skip, most_bytes, with_bodies = arg(), tonumber(arg()), tonumber(arg()), tonumber(arg()), arg() == '1'
+local found, shown, seen, bytes, more = {}, 0, 0, 0, 0
+local head = where == 'dead' and '^[^\n]*\n[^\n]*\n' or '^[^\n]*\n'
+if not with_bodies then most_bytes = most_bytes * ${HEADS_BYTES} end
+local function look(count, fetch, width)
+  local from = math.min(skip, count)
+  skip = skip - from
+  while from < count and shown < limit and (seen == 0 or bytes < most_bytes) do
+    local most = math.max(1, math.floor((most_bytes - bytes) / largest))
+    local some = fetch(from, math.min(most, count - from, limit - shown))
+    if #some == 0 then return end
+    for i = 1, #some, width do
+      local record = some[i]
+      from, seen, bytes = from + 1, seen + 1, bytes + #record
+      if record ~= SETTLED then
+        shown = shown + 1
+        found[#found + 1] = with_bodies and record or string.match(record, head) or ''
+        if width == 2 then found[#found + 1] = some[i + 1] end
+      end
+    end
+  end
+  if from < count then more = 1 end
+end
 if where == 'ready' then
-  move_inbox(limit, ${MOST_PEEKED_INBOX_BYTES})
+  if skip == 0 then move_inbox(limit, ${MOST_PEEKED_INBOX_BYTES}) end
   local due = {{}, {}, {}}
-  for _, record in ipairs(call('ZRANGEBYSCORE', DELAYED, '-inf', whole(now), 'LIMIT', 0, limit)) do
+  for _, record in ipairs(call('ZRANGEBYSCORE', DELAYED, '-inf', whole(now), 'LIMIT', 0, skip + limit)) do
     local _, _, _, _, level = read(record)
     table.insert(due[level + 1], record)
   end
   for level = 0, 2 do
     local from, to = whole(level * SPAN), '(' .. whole((level + 1) * SPAN)
-    local lists = {
-      call('ZRANGEBYSCORE', RETURNED, from, to, 'LIMIT', 0, limit),
-      call('LRANGE', ready(level), 0, limit - 1),
-      due[level + 1],
-    }
-    for _, list in ipairs(lists) do
-      for _, record in ipairs(list) do
-        if #found < limit then found[#found + 1] = record end
-      end
-    end
+    look(call('ZCOUNT', RETURNED, from, to), function(at, n) return call('ZRANGEBYSCORE', RETURNED, from, to, 'LIMIT', at, n) end, 1)
+    look(call('LLEN', ready(level)), function(at, n) return call('LRANGE', ready(level), at, at + n - 1) end, 1)
+    look(#due[level + 1], function(at, n) return {unpack(due[level + 1], at + 1, at + n)} end, 1)
   end
 elseif where == 'delayed' then
-  found = call('ZRANGEBYSCORE', DELAYED, '(' .. whole(now), '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
+  local from = '(' .. whole(now)
+  look(call('ZCOUNT', DELAYED, from, '+inf'), function(at, n) return call('ZRANGEBYSCORE', DELAYED, from, '+inf', 'WITHSCORES', 'LIMIT', at, n) end, 2)
 elseif where == 'held' then
   for _, id in ipairs(call('ZRANGE', LEASES, 0, -1)) do
-    if #found >= limit then break end
-    for _, record in ipairs(call('LRANGE', lease_key(id), 1, -1)) do
-      if record ~= SETTLED then found[#found + 1] = record end
-    end
+    local key = lease_key(id)
+    look(math.max(0, call('LLEN', key) - 1), function(at, n) return call('LRANGE', key, at + 1, at + n) end, 1)
+    if more == 1 then break end
   end
 else
-  for i, field in ipairs(call('ZRANGE', DEAD_ORDER, 0, limit - 1)) do found[i] = call('HGET', DEAD, field) end
+  look(call('ZCARD', DEAD_ORDER), function(at, n)
+    local some = call('ZRANGE', DEAD_ORDER, at, at + n - 1)
+    for i, field in ipairs(some) do some[i] = call('HGET', DEAD, field) or '' end
+    return some
+  end, 1)
 end
-return {'ok', found}
+return {'ok', found, seen, more}
 `;
 
 /** Arguments: generation; the states. Answer: `ok` and how many were removed. */
@@ -148,8 +173,8 @@ return {'ok', removed}
 `;
 
 /**
- * Puts dead letters back as ready jobs, oldest first. Arguments: generation; at most how many; the ids, none for all. Answer: `ok` and how
- * many. An id that was given twice names its letters once.
+ * Puts dead letters back as ready jobs, oldest first. Arguments: generation; at most how many; the ids, none for all. Answer: `ok`, how
+ * many, and `1` where it stopped before, at a number of bytes. An id that was given twice names its letters once.
  */
 export const REDRIVE = String.raw`${COMMON}${MOVES}
 local limit = tonumber(arg())
@@ -170,8 +195,11 @@ end
 local records, members = {}, {}
 sound()
 begin_write()
-for i = 1, math.min(limit, #fields) do
+local wanted, bytes = math.min(limit, #fields), 0
+for i = 1, wanted do
+  if bytes >= ${MOST_REDRIVEN_BYTES} then break end
   local record = call('HGET', DEAD, fields[i])
+  bytes = bytes + #record
   local number, at, _, _, level, rest = read(string.sub(record, string.find(record, '\n', 1, true) + 1))
   records[i] = write(number, at, 0, '0', level, rest)
   members[i] = string.match(rest, '^.|([^|]+)|') .. '|' .. fields[i]
@@ -184,7 +212,7 @@ if #records > 0 then
   send('ZREM', DEAD_IDS, members)
   call('PUBLISH', PREFIX .. 'wake', '1')
 end
-return {'ok', #records}
+return {'ok', #records, #records < wanted and 1 or 0}
 `;
 
 /** Arguments: generation; `1` to pause, `0` to go on. Answer: `ok`. */
