@@ -168,7 +168,8 @@ export class Slots {
     this.#runs.delete(run);
     // From 0 again when none is left, so that no rounding adds up.
     this.#startedAtSum = this.#runs.size === 0 ? 0 : this.#startedAtSum - run.startedAt;
-    const outcomes = run.jobs.map((job, index) => ownOutcome(job, run.faults[index], outcome));
+    const single = this.#options.run.kind === "single";
+    const outcomes = run.jobs.map((job, index) => ownOutcome(job, run.faults[index], outcome, single));
     this.#options.ended(run, outcomes, left);
   }
 
@@ -184,10 +185,12 @@ export class Slots {
   }
 }
 
-/** How one job ended whose run ended so. */
-function ownOutcome(job: ActiveJob, fault: InvalidBody | undefined, rest: Outcome): Outcome {
+/** How one job ended whose run ended so; `single` when the run was this job's alone. */
+function ownOutcome(job: ActiveJob, fault: InvalidBody | undefined, rest: Outcome, single: boolean): Outcome {
   if (fault !== undefined) return { kind: "dead", reason: fault.reason };
   const { mark } = job;
+  // A final word counts more than a retry asked for before. A batch's throw is of the jobs that have no verdict yet.
+  if (mark?.kind === "retry" && single && rest.kind === "threw" && isPermanent(rest.error)) return rest;
   // Its handler still runs, so that the retry it asked for has to wait for more than that.
   if (mark?.kind === "retry" && rest.kind === "ignored") return { ...rest, delayMs: mark.delayMs };
   if (mark !== undefined) return mark;

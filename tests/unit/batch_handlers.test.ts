@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as v from "valibot";
+import { PermanentError } from "../../src/errors.ts";
 import type { HandlerOptions } from "../../src/options.ts";
 import { type BatchHandler, type QueueOptions, queue } from "../../src/queue.ts";
 import { defineWorker } from "../../src/worker.ts";
@@ -52,6 +53,18 @@ describe("a batch handler", () => {
       { batchSize: 4 },
     );
     expect([0, 1, 2, 3].map(verdictOf)).toEqual([["dead"], ["retry", "ack"], ["ack"], ["ack"]]);
+  });
+
+  test("that throws a PermanentError leaves those their retry that asked for it", async () => {
+    const { verdictOf } = await batch(
+      (jobs) => {
+        for (const job of jobs) if (job.body === 1) job.retry();
+        if (jobs.length > 1) throw new PermanentError("never");
+      },
+      2,
+      { batchSize: 2 },
+    );
+    expect([0, 1].map(verdictOf)).toEqual([["dead"], ["retry", "ack"]]);
   });
 
   test("that throws retries those without a verdict", async () => {

@@ -130,6 +130,15 @@ describe("a handler that fails", () => {
     expect(dead).toEqual(["PermanentError: the receiver refuses it"]);
   });
 
+  test("permanently, after it asked for a retry: dead at once all the same", async () => {
+    const { verdicts, dead } = await run((job) => {
+      job.retry({ delayMs: 60_000 });
+      throw new PermanentError("the receiver refuses it");
+    });
+    expect(verdicts).toEqual(["dead"]);
+    expect(dead).toEqual(["PermanentError: the receiver refuses it"]);
+  });
+
   test("with a long text: it is cut to 1,000 characters, and no half of a pair is left", async () => {
     const { dead } = await run(
       () => {
