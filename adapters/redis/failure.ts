@@ -22,6 +22,13 @@ const HARMLESS = [
   /^HTTP \d{3}$/,
 ];
 
+/**
+ * What is answered before anything is done: a command is refused as it comes, and a script at its first write, if at all. (What is told of a connection
+ * is the gateway's: that one was never made.)
+ */
+const NOTHING_DONE =
+  /^(?:OOM|READONLY|MISCONF|LOADING|BUSY|CLUSTERDOWN|NOREPLICAS|ERR max request size|ERR Cannot reach Redis|ERR Redis refuses the connection)\b/;
+
 /** What the server said, as far as it may be repeated: one of the texts above, else the error's code and a script's line. */
 export function harmless(text: string): string {
   for (const pattern of HARMLESS) {
@@ -64,7 +71,7 @@ export function answeredError(verb: string, origin: string, text: string): Broke
   if (text.startsWith("NOPERM")) return refusedRights(verb, origin, "NOPERM");
   // Of a script all before the command that was denied is done: an enqueue may be in the queue.
   if (verb !== "enqueue" && text.includes(DENIED)) return refusedRights(verb, origin, "NOPERM in a script");
-  return passing(verb, `${origin} answered an error (${harmless(text)})`);
+  return passing(verb, `${origin} answered an error (${harmless(text)})`, NOTHING_DONE.test(text));
 }
 
 /** Whether a status says that the server cannot now, or does not want to be asked so often: the address is right. */
@@ -122,6 +129,6 @@ export function strange(verb: string, origin: string): BrokerError {
   );
 }
 
-function passing(verb: string, why: string): BrokerError {
-  return new BrokerError("redis", verb, `Cannot ${verb}: ${why}`);
+function passing(verb: string, why: string, unchanged = false): BrokerError {
+  return new BrokerError("redis", verb, `Cannot ${verb}: ${why}`, { unchanged });
 }

@@ -49,3 +49,28 @@ test("a token that is refused is final and names the option", () => {
   expect(answered("NOAUTH Authentication required.").message).toContain("asks for a password");
   expect(answered("ERR other")).not.toBeInstanceOf(BrokerRefusedError);
 });
+
+test("what is refused before anything is done is known to have changed nothing; of anything else it is not", () => {
+  for (const text of [
+    "OOM command not allowed when used memory > 'maxmemory'. script: 12, on @user_script:3.",
+    "READONLY You can't write against a read only replica.",
+    "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+    "LOADING Redis is loading the dataset in memory",
+    "BUSY Redis is busy running a script.",
+    "CLUSTERDOWN The cluster is down",
+    "ERR max request size exceeded. Limit: 10 bytes",
+    "ERR Cannot reach Redis at 127.0.0.1:6379",
+    "ERR Redis refuses the connection: WRONGPASS invalid username-password pair",
+  ]) {
+    expect([text, answered(text).unchanged]).toEqual([text, true]);
+  }
+  for (const text of [
+    "ERR Lost the connection to Redis at 127.0.0.1:6379",
+    "ERR Redis did not answer within 5 ms",
+    "ERR x @user_script:12: y",
+    "HTTP 502",
+    "",
+  ]) {
+    expect([text, answered(text).unchanged]).toEqual([text, false]);
+  }
+});

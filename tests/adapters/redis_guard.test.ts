@@ -189,6 +189,7 @@ test("a full Redis takes no job in, and can still be worked empty", async () => 
   expect(error).toBeInstanceOf(BrokerError);
   expect(error).not.toBeInstanceOf(BrokerRefusedError);
   expect((error as Error).message).toContain("OOM");
+  expect((error as BrokerError).unchanged).toBe(true);
   expect(await queue.renew([mixed[0]!.leaseId])).toEqual(["held"]);
   expect(await settle(queue, mixed.slice(0, 1), RETRY)).toEqual(["done"]);
   expect(await settle(queue, mixed.slice(1, 2), RELEASE)).toEqual(["done"]);
