@@ -250,7 +250,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       this.#phase !== "closed" && this.#traffic.unanswered !== undefined && limiter?.maySettle() !== false;
     this.#phase = "closed";
     const given = this.#traffic.close(givesBack);
-    this.#timer.set(NEVER);
+    this.#timer.stop();
     gate.leave(this);
     // What could not be settled comes back by itself.
     if (this.#holdings.count > 0) limiter?.delayed(this, keeper.endsAt(this) - platform.now());
@@ -549,7 +549,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   #refuse(error: BrokerRefusedError): void {
     if (this.#phase === "closed") return;
     this.#phase = "closed";
-    this.#timer.set(NEVER);
+    this.#timer.stop();
     this.#looks.calm();
     this.#isRefused = true;
     // A claim that is held back by a renewal must not be sent any more.
