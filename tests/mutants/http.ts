@@ -39,6 +39,14 @@ export const HTTP: readonly Mutant[] = [
     tests: ["tests/http/enqueue.test.ts", "tests/http/tending.test.ts"],
   },
   {
+    name: "http-named-lines",
+    loses: "many jobs whose answer was lost can be sent again without a second one of any",
+    file: "src/http/ingest.ts",
+    search: "...(id === undefined ? {} : { id }) };",
+    replace: "};",
+    tests: ["tests/http/enqueue.test.ts"],
+  },
+  {
     name: "http-usable-token",
     loses: "a token that no header can carry is refused where it is set",
     file: "src/http/auth.ts",

@@ -43,6 +43,15 @@ export const NATS: readonly Mutant[] = [
     tests: REFUSALS,
   },
   {
+    name: "nats-gives-back-again",
+    loses:
+      "what is given back, and whose copy is stored, is ended though the first try failed between the two",
+    file: "adapters/nats/settling.ts",
+    search: "this.releaseLater(helds);",
+    replace: "",
+    tests: ["tests/chaos/ws_proxy.test.ts"],
+  },
+  {
     name: "nats-strays-go-back",
     loses: "what comes for a claim that was abandoned goes back at once",
     file: "adapters/nats/claim.ts",
