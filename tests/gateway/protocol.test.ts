@@ -141,6 +141,21 @@ test("methods and sizes have limits", async () => {
   expect(answer.status).toBe(413);
   expect(answer.body).toHaveProperty("error");
   expect((await post("/", ["SET", "k", "x".repeat(900_000)])).status).toBe(200);
+  // So has what does not say how long it is.
+  for (const [path, text] of [
+    ["/", large],
+    ["/pipeline", `[${large}]`],
+    ["/multi-exec", `[${large}]`],
+    ["/set/k", "x".repeat(1_000_001)],
+  ] as const) {
+    const body = new ReadableStream<Uint8Array>({
+      start(stream) {
+        stream.enqueue(new TextEncoder().encode(text));
+        stream.close();
+      },
+    });
+    expect([path, (await ask(path, { method: "POST", body })).status]).toEqual([path, 413]);
+  }
 });
 
 test("requests and commands are counted", async () => {

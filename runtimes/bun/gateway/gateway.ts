@@ -45,6 +45,11 @@ export interface GatewayCounts {
   subscriptions: number;
 }
 
+/** A body above the limit that did not say so. */
+class TooLargeError extends Error {
+  override name = "TooLargeError";
+}
+
 const FORM_TEXT: ReplyForm = { base64: false, okDepth: 0 };
 const FORM_BASE64: ReplyForm = { base64: true, okDepth: 0 };
 const FORM_BASE64_EXEC: ReplyForm = { base64: true, okDepth: 1 };
@@ -115,16 +120,32 @@ export class Gateway {
     if (!METHODS.has(request.method)) return answerError(405, "ERR method not allowed");
     if (!this.#allowed(request)) return answerError(401, "WRONGPASS invalid or missing auth token");
     const size = Number(request.headers.get("content-length") ?? 0);
-    if (size > this.#maxBodyBytes) {
-      return answerError(413, `ERR max request size exceeded. Limit: ${this.#maxBodyBytes} bytes`);
-    }
+    if (size > this.#maxBodyBytes) return this.#tooLarge();
     try {
       return await this.#serve(request);
     } catch (error) {
+      if (error instanceof TooLargeError) return this.#tooLarge();
       if (error instanceof BadCommandError) return answerError(400, error.message);
       if (error instanceof RedisLostError) return answerError(503, `ERR ${error.message}`);
       throw error;
     }
+  }
+
+  #tooLarge(): Response {
+    return answerError(413, `ERR max request size exceeded. Limit: ${this.#maxBodyBytes} bytes`);
+  }
+
+  /** @throws {TooLargeError} when a body that came without a length is above the limit. */
+  async #text(request: Request): Promise<string> {
+    if (request.headers.has("content-length")) return await request.text();
+    return new TextDecoder().decode(await this.#bytes(request));
+  }
+
+  /** @throws {TooLargeError} when it is above the limit. */
+  async #bytes(request: Request): Promise<Uint8Array> {
+    const bytes = await request.bytes();
+    if (bytes.length > this.#maxBodyBytes) throw new TooLargeError();
+    return bytes;
   }
 
   #serve(request: Request): Promise<Response> | Response {
@@ -148,12 +169,13 @@ export class Gateway {
   }
 
   async #one(request: Request, base64: boolean): Promise<Response> {
-    const command = readCommand(await request.text());
+    const command = readCommand(await this.#text(request));
     return this.#run(command, base64);
   }
 
   async #path(request: Request, base64: boolean): Promise<Response> {
-    const body = request.method === "GET" || request.method === "HEAD" ? undefined : await request.bytes();
+    const body =
+      request.method === "GET" || request.method === "HEAD" ? undefined : await this.#bytes(request);
     return this.#run(readPath(new URL(request.url), body), base64);
   }
 
@@ -166,7 +188,7 @@ export class Gateway {
   }
 
   async #pipeline(request: Request, base64: boolean): Promise<Response> {
-    const commands = readCommands(await request.text());
+    const commands = readCommands(await this.#text(request));
     const refusals = commands.map(refusal);
     const passed = commands.filter((_command, at) => refusals[at] === undefined);
     this.counts.commands += passed.length;
@@ -181,7 +203,7 @@ export class Gateway {
   }
 
   async #transaction(request: Request, base64: boolean): Promise<Response> {
-    const commands = readCommands(await request.text());
+    const commands = readCommands(await this.#text(request));
     for (const command of commands) {
       const refused = refusal(command);
       if (refused !== undefined) return answerError(400, refused);
