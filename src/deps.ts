@@ -35,9 +35,24 @@ export function assertHearers(what: string, deps: { readonly log?: unknown; read
 }
 
 /** @throws {TypeError} when it is neither left out nor an AbortSignal. */
-export function assertSignal(what: string, signal: unknown): void {
-  if (signal === undefined || has(signal, "addEventListener")) return;
-  refuse(what, "signal", signal, "give the signal of an AbortController");
+export function assertSignal(what: string, signal: unknown, field = "signal"): void {
+  assertOffers(what, field, signal, "addEventListener", "give the signal of an AbortController");
+}
+
+/** @throws {TypeError} when it is neither left out nor has such a method. */
+export function assertOffers(
+  what: string,
+  field: string,
+  value: unknown,
+  method: string,
+  mend: string,
+): void {
+  if (value !== undefined && !has(value, method)) refuse(what, field, value, mend);
+}
+
+/** @throws {TypeError} when it is neither true nor false. */
+export function assertFlag(what: string, field: string, value: unknown): void {
+  if (typeof value !== "boolean") refuse(what, field, value, "give true or false");
 }
 
 /** @throws {TypeError} when they are neither left out nor a list of texts. */

@@ -5,6 +5,14 @@
  */
 import { Hono } from "hono/tiny";
 import type { Broker, QueueSizes } from "../broker.ts";
+import {
+  assertDefinition,
+  assertEngines,
+  assertFlag,
+  assertHearers,
+  assertOffers,
+  assertSignal,
+} from "../deps.ts";
 import { BrokerError } from "../errors.ts";
 import type { LogSink } from "../job.ts";
 import { assertKnownFields } from "../known_fields.ts";
@@ -72,11 +80,11 @@ const APP_FIELDS: ReadonlySet<string> = new Set<keyof AppOptions>([
 /**
  * Makes the app. Does no I/O.
  *
- * @throws {TypeError} when an option is unknown; when a token is required and none is given, or one that is not printable ASCII without space.
+ * @throws {TypeError} when an option is unknown, missing or of the wrong kind; when a token is required and none is given, or one that is not printable ASCII without space.
  * @throws {RangeError} when a limit is not a whole number from 1 on.
  */
 export function createApp(options: AppOptions): Hono {
-  assertKnownFields("make the HTTP app", "", options, APP_FIELDS);
+  assertUsable(options);
   const { definition, broker, platform, worker, log } = options;
   const maxBodyBytes = positive("maxBodyBytes", options.maxBodyBytes ?? 1_048_576);
   const maxRequestBytes = positive("maxRequestBytes", options.maxRequestBytes ?? 16 * 1_048_576);
@@ -125,6 +133,19 @@ export function createApp(options: AppOptions): Hono {
   });
   refuseOtherMethods(app, "/metrics", LOOK);
   return app;
+}
+
+/** Without a token a caller is let in for being on this machine: nothing that is merely left out may mean that. */
+function assertUsable(options: AppOptions): void {
+  const what = "make the HTTP app";
+  assertKnownFields(what, "", options, APP_FIELDS);
+  assertEngines(what, options);
+  assertFlag(what, "requireToken", options.requireToken);
+  if (options.definition !== undefined) assertDefinition(what, options.definition);
+  assertHearers(what, { log: options.log });
+  assertSignal(what, options.stopping, "stopping");
+  assertOffers(what, "worker", options.worker, "stats", "give what startWorker(…) answered");
+  assertOffers(what, "drainLock", options.drainLock, "take", "give a new DrainLock()");
 }
 
 function positive(field: string, value: number): number {

@@ -115,3 +115,26 @@ test("any printable ASCII without space lets its bearer in", async () => {
   const served = await handler.fetch(new Request("https://queue.example/v1/queues", { headers }), {}, ctx);
   expect(served.status).toBe(200);
 });
+
+test("an app is made of what it was promised, told by its name; a flag that is left out lets nobody in", () => {
+  const usable = { broker: memoryBroker(), platform, requireToken: false };
+  for (const [field, values] of [
+    ["requireToken", [undefined, null, 0, "", "false", {}]],
+    ["broker", [undefined, null, 5, {}]],
+    ["platform", [undefined, {}]],
+    ["definition", [null, 5, {}, []]],
+    ["worker", [null, 5, {}]],
+    ["log", [null, {}, "console"]],
+    ["stopping", [null, {}, true]],
+    ["drainLock", [null, {}, 5]],
+  ] as const) {
+    for (const value of values) {
+      const make = () => createApp({ ...usable, [field]: value } as never);
+      const told = field === "definition" ? "the worker" : field;
+      expect(make).toThrow(new RegExp(`^Cannot make the HTTP app: ${told} is .+; give `));
+      expect(make).toThrow(TypeError);
+    }
+  }
+  expect(() => createApp(undefined as never)).toThrow(TypeError);
+  createApp({ ...usable, worker: undefined, log: () => {}, stopping: AbortSignal.abort() } as never);
+});
