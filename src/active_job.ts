@@ -10,7 +10,7 @@ import type { HeldDelivery } from "./held.ts";
 import type { Job, Log, LogLevel, LogSink, RetryOptions } from "./job.ts";
 import { assertKnownFields } from "./known_fields.ts";
 import type { Platform } from "./platform.ts";
-import { isPromise } from "./promises.ts";
+import { ignoreRejection, isPromise } from "./promises.ts";
 import type { QueueDefinition } from "./queue.ts";
 import { describeIssues, type SchemaResult } from "./schemas.ts";
 import type { Outcome } from "./verdict.ts";
@@ -112,12 +112,8 @@ export class ActiveJob implements Job<unknown> {
   get log(): Log {
     const write = (level: LogLevel) => (message: string, fields?: Record<string, unknown>) => {
       try {
-        this.#context.log?.(level, message, {
-          queue: this.queue,
-          job: this.id,
-          attempt: this.attempt,
-          ...fields,
-        });
+        const told = { queue: this.queue, job: this.id, attempt: this.attempt, ...fields };
+        ignoreRejection(this.#context.log?.(level, message, told));
       } catch {
         // A log that cannot be written must not cost a job.
       }

@@ -107,6 +107,17 @@ export class Crew {
   }
 
   /**
+   * From now on nothing is claimed and nothing starts, also where this is called from within a handler or a listener; {@linkcode Crew.end} is to follow.
+   *
+   * @param graceMs how long it will let handlers go on, in milliseconds.
+   */
+  stopTaking(graceMs: number): void {
+    // What goes back unstarted leaves with what is interrupted, where that is to be at once.
+    if (graceMs === 0) for (const loop of this.loops) loop.gather();
+    for (const loop of this.loops) loop.stopTaking();
+  }
+
+  /**
    * Ends all loops: nothing starts any more, what waits goes back, handlers get `graceMs`, then their signal and `abortWaitMs`, after which they are left behind with an attempt charged, and the verdicts get `settleWaitMs`. Bounded by the sum of
    * the three and a second to close, and by `by`, whatever handlers and broker do, but for what handlers compute without a pause. Never rejects.
    */
@@ -126,9 +137,7 @@ export class Crew {
     };
     const idle = () => this.running === 0;
     const graceMs = atMost(times.graceMs);
-    // What goes back unstarted leaves with what is interrupted, where that is to be at once.
-    if (graceMs === 0) for (const loop of this.loops) loop.gather();
-    for (const loop of this.loops) loop.stopTaking();
+    this.stopTaking(graceMs);
     if (!(await until(graceMs, idle))) {
       const abortedAt = platform.now();
       for (const loop of this.loops) {

@@ -115,6 +115,7 @@ export async function drain(definition: WorkerDefinition, deps: DrainDeps): Prom
   const onAbort = () => {
     const reason = typeof signal?.reason === "string" ? signal.reason : "its signal was aborted";
     events.emit({ type: "stopping", reason, running: crew.running, graceMs: graceMs() });
+    crew.stopTaking(graceMs());
     crew.changes.notify();
   };
   signal?.addEventListener("abort", onAbort);

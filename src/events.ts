@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { ignoreRejection } from "./promises.ts";
 
 export type EddyEvent =
   /** A claim was answered. */
@@ -100,9 +101,9 @@ export class Events {
   emit(event: EddyEvent): void {
     for (const listener of this.#listeners) {
       try {
-        listener(event);
+        ignoreRejection(listener(event));
       } catch {
-        // A listener's fault is its own: it must never cost a job.
+        // A listener's fault is its own, also where it comes later: it must never cost a job.
       }
     }
   }

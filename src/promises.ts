@@ -23,3 +23,8 @@ export function withResolvers<T>(): {
   });
   return { promise, resolve, reject };
 }
+
+/** What a callback of the user's answered is not waited for; should it be a promise, its rejection ends nothing. May throw what such a `then` throws. */
+export function ignoreRejection(answer: unknown): void {
+  if (isPromise(answer)) answer.then(undefined, () => {});
+}

@@ -7,6 +7,7 @@ import { fullJitter } from "./backoff.ts";
 import type { Delivery, Verdict } from "./broker.ts";
 import { isPermanent, type JobTimeoutError } from "./errors.ts";
 import type { BackoffOptions } from "./options.ts";
+import { ignoreRejection } from "./promises.ts";
 import { cutErrorText, describeThrown } from "./thrown.ts";
 
 /** How a handler ended. */
@@ -104,6 +105,8 @@ function retryDelay({ attempt, retryDelayMs, random }: VerdictContext): number {
   let ms: number;
   try {
     ms = retryDelayMs(attempt);
+    // An async one is as faulty as one that throws, and its rejection ends nothing.
+    ignoreRejection(ms);
   } catch {
     ms = Number.NaN;
   }

@@ -185,11 +185,27 @@ export const CORE: readonly Mutant[] = [
     name: "listeners-cost-no-job",
     loses: "a listener's fault never costs a job",
     file: "src/events.ts",
-    search: "// A listener's fault is its own: it must never cost a job.",
+    search: "// A listener's fault is its own, also where it comes later: it must never cost a job.",
     replace: "throw new Error();",
     tests: ["tests/unit/loop_errors.test.ts", "tests/unit/handlers.test.ts"],
   },
+  {
+    name: "listeners-rejections-cost-no-job",
+    loses: "a listener whose promise rejects ends no process",
+    file: "src/promises.ts",
+    search: "if (isPromise(answer)) answer.then(undefined, () => {});",
+    replace: "",
+    tests: ["tests/unit/loop_errors.test.ts"],
+  },
   // --- stopping ---
+  {
+    name: "a-signal-from-within",
+    loses: "nothing starts once a drain's signal was given, by a handler or a listener too",
+    file: "src/drain.ts",
+    search: "crew.stopTaking(graceMs());",
+    replace: "",
+    tests: ["tests/unit/drain.test.ts"],
+  },
   {
     name: "what-comes-after-a-stop-goes-back",
     loses: "deliveries that arrive after a stop are given back, not started",

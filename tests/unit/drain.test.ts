@@ -118,6 +118,39 @@ describe("a drain", () => {
 });
 
 describe("a drain's signal", () => {
+  test("that a handler or a listener gives lets nothing start any more, not even beside it", async () => {
+    for (const by of ["handler", "listener"]) {
+      const world = new World();
+      await world.add(12);
+      const ending = new AbortController();
+      let started = 0;
+      let atStop = 0;
+      const stop = () => {
+        atStop ||= started;
+        ending.abort();
+      };
+      const definition = define(
+        () => {
+          started += 1;
+          if (by === "handler" && started === 2) stop();
+        },
+        { concurrency: 6, prefetch: 12 },
+      );
+      const report = await drained(world, definition, {
+        signal: ending.signal,
+        on: (event) => {
+          world.on(event);
+          if (by === "listener" && event.type === "finished") stop();
+        },
+      });
+      expect(started).toBe(atStop);
+      expect(report).toMatchObject({ stopped: "signal", jobs: started, acked: started, lost: 0 });
+      expect((await world.peek("ready")).map(({ attempts }) => attempts)).toEqual(
+        Array.from({ length: 12 - started }, () => 0),
+      );
+    }
+  });
+
   test("ends it: what runs gets graceMs, what waits goes back", async () => {
     const world = new World();
     await world.add(50);

@@ -328,6 +328,38 @@ describe("starting", () => {
     expect(worker.stats()[0]?.acked).toBe(5);
   });
 
+  test("nor do listeners, logs and backoffs whose promises reject: noStrayRejections sees none", async () => {
+    const world = new World();
+    await world.add(5);
+    let heard = 0;
+    const rejects = async () => {
+      heard += 1;
+      throw new Error("a listener's own, later");
+    };
+    const worker = await world.platform.run(
+      startWorker(
+        defineWorker({
+          queues: [
+            queue("work").handle(
+              (job) => {
+                job.log.info("here");
+                if (job.attempt === 1) throw new Error("again");
+              },
+              { backoff: rejects as never },
+            ),
+          ],
+        }),
+        { broker: world.broker, platform: world.platform, on: rejects, log: rejects },
+      ),
+    );
+    await world.untilEmpty();
+    await world.platform.run(worker.stop());
+    // As long as an unhandled rejection takes to be told of.
+    await new Promise((resolve) => setTimeout(resolve));
+    expect(worker.stats()[0]).toMatchObject({ acked: 5, retried: 5 });
+    expect(heard).toBeGreaterThan(20);
+  });
+
   test("events carry no body", async () => {
     const world = new World();
     await world.add(3, { body: '"the secret of the job"' });
