@@ -9,6 +9,7 @@ import type { Learned } from "./learned.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { AutoPrefetch, WEIGHT } from "./prefetch.ts";
 import { RoundTrips } from "./round_trips.ts";
+import { hundredths, type QueueStats } from "./stats.ts";
 
 export class Asking {
   readonly #options: ResolvedOptions;
@@ -54,6 +55,16 @@ export class Asking {
   /** Whether the last claim brought all it asked for: the next one will probably bring some. */
   get lastFull(): boolean {
     return this.#lastFull;
+  }
+
+  /** What is told of it. */
+  stats(): Pick<QueueStats, "averageMs" | "prefetch" | "roundTripMs"> {
+    const told = (ms: number | undefined) => (ms === undefined ? undefined : hundredths(ms));
+    return {
+      averageMs: told(this.averageMs),
+      prefetch: this.#prefetch,
+      roundTripMs: told(this.roundTripMs),
+    };
   }
 
   /** A job ran for so many milliseconds. */

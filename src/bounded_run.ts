@@ -24,6 +24,7 @@ import { NextDue } from "./next_due.ts";
 import type { Platform } from "./platform.ts";
 import { withDeadline } from "./requests.ts";
 import type { RunLimiter } from "./run_limiter.ts";
+import { hundredths } from "./stats.ts";
 import type { WorkerQueue } from "./worker.ts";
 
 /** How much the newest job weighs in the average of requests a job. */
@@ -252,11 +253,11 @@ export class BoundedRun implements RunLimiter {
     return {
       ...sum,
       requests: this.requests,
-      ms: now - this.#startedAt,
+      ms: Math.floor(now - this.#startedAt),
       stopped: this.end ?? (signalled ? "signal" : emptied),
       ...(this.#noRoomFor === undefined ? {} : { noRoomFor: this.#noRoomFor }),
       ...(sizes === undefined ? LEFT_UNKNOWN : leftOf(sizes)),
-      nextDueMs: firstMs === Number.POSITIVE_INFINITY ? null : firstMs,
+      nextDueMs: firstMs === Number.POSITIVE_INFINITY ? null : Math.ceil(firstMs),
     };
   }
 
@@ -297,7 +298,7 @@ export class BoundedRun implements RunLimiter {
     const jobMs = loop.asking.ownAverageMs;
     const leftMs = this.leftMs();
     if (end === "time" && leftMs > 0 && jobMs !== undefined && jobMs > leftMs)
-      this.#noRoomFor = { jobMs, leftMs };
+      this.#noRoomFor = { jobMs: hundredths(jobMs), leftMs: hundredths(leftMs) };
   }
 
   #affords(requests: number): boolean {

@@ -270,9 +270,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       ...this.#reports.counters,
       running: this.#slots.busy,
       held: this.#holdings.count,
-      averageMs: this.asking.averageMs,
-      prefetch: this.asking.prefetch,
-      roundTripMs: this.asking.roundTripMs,
+      ...this.asking.stats(),
     };
   }
 

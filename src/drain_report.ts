@@ -6,6 +6,9 @@
 import type { QueueSizes } from "./broker.ts";
 import type { BudgetEnd } from "./budget.ts";
 
+/**
+ * What a run did. The deliveries it took are the sum of `acked`, `retried`, `dead`, `released` and `lost`; a job that came again within the run counts each time.
+ */
 export interface DrainReport {
   /** Jobs that a handler was called with: not those with an invalid body, nor any that the end of the run kept from it. */
   readonly jobs: number;
@@ -20,7 +23,7 @@ export interface DrainReport {
   readonly abandoned: number;
   /** Requests made, the broker's and the handlers'. */
   readonly requests: number;
-  /** How long it took, in milliseconds. */
+  /** How long it took, in whole milliseconds. */
   readonly ms: number;
   /**
    * Why it ended. `"empty"`: nothing was ready any more, though delayed jobs, or ones that others hold, may be left. `"paused"`: the same, but for jobs that are ready in queues

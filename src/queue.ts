@@ -75,9 +75,8 @@ export function queue<Body = unknown, Input = Body>(
   options: QueueOptions<Body, Input> = {},
 ): QueueDefinition<Body, Input> {
   if (typeof name !== "string" || !isQueueName(name)) {
-    const what = typeof name === "string" ? `of ${name.length} characters` : `a ${typeof name}`;
     throw new TypeError(
-      `Cannot name a queue: the name is ${what}; use 1 to 100 of A-Z, a-z, 0-9, "_" and "-"`,
+      `Cannot name a queue: ${whyNoName(name)}; use 1 to ${LONGEST_NAME} of A-Z, a-z, 0-9, "_" and "-"`,
     );
   }
   assertKnownFields(`define queue ${name}`, "", options, OPTION_FIELDS);
@@ -129,6 +128,19 @@ export function queue<Body = unknown, Input = Body>(
     },
   };
   return Object.freeze(definition);
+}
+
+/** The longest name, in characters. */
+const LONGEST_NAME = 100;
+/** What a message may repeat: letters, digits, punctuation and spaces, nothing that would steer a terminal. */
+const SHOWABLE = /^[\p{L}\p{N}\p{P}\p{S} ]+$/u;
+
+/** What is wrong with a queue's name. */
+function whyNoName(name: unknown): string {
+  if (typeof name !== "string") return `the name is ${kindOf(name)}`;
+  if (name === "") return "the name is empty";
+  if (name.length > LONGEST_NAME) return `the name is of ${name.length} characters`;
+  return `${SHOWABLE.test(name) ? JSON.stringify(name) : "the name"} has a character that none may have`;
 }
 
 function assertHandler(name: string, handler: unknown): void {

@@ -5,6 +5,7 @@
  */
 import { BrokerError } from "./errors.ts";
 import type { Platform } from "./platform.ts";
+import { noError } from "./thrown.ts";
 
 /**
  * Settles as `work` does, or rejects with a {@linkcode BrokerError} after `ms`. An adapter has a deadline of its own; this is the loop's,
@@ -53,5 +54,5 @@ export function asError(thrown: unknown): Error {
   } catch {
     // Something that cannot even be looked at.
   }
-  return new Error(`A ${typeof thrown} was thrown instead of an Error`);
+  return new Error(noError(thrown));
 }

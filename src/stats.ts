@@ -38,6 +38,11 @@ export interface QueueStats {
   readonly roundTripMs: number | undefined;
 }
 
+/** A time in milliseconds as it is told, to 0.01: finer digits are a clock's noise. */
+export function hundredths(ms: number): number {
+  return Math.round(ms * 100) / 100;
+}
+
 /** The counters a loop moves. */
 export class Counters {
   claims = 0;

@@ -13,7 +13,18 @@ export function describeThrown(thrown: unknown): string {
   } catch {
     // An error that cannot even be read is told by its kind.
   }
-  return `A ${typeof thrown} was thrown instead of an Error`;
+  return noError(thrown);
+}
+
+/** Says that what was thrown is no Error, and of what kind it is. */
+export function noError(thrown: unknown): string {
+  const what =
+    thrown === null || thrown === undefined
+      ? `The value ${thrown}`
+      : typeof thrown === "object"
+        ? "An object"
+        : `A ${typeof thrown}`;
+  return `${what} was thrown instead of an Error`;
 }
 
 /** An error's text as it is kept and told: well-formed, and no longer than {@linkcode MAX_ERROR_LENGTH}. */

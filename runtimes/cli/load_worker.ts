@@ -6,6 +6,7 @@
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { kindOf } from "../../src/known_fields.ts";
 import { asError } from "../../src/requests.ts";
 import type { WorkerDefinition } from "../../src/worker.ts";
 import { inCheckout } from "./checkout.ts";
@@ -73,9 +74,10 @@ export async function loadWorker(
   } catch (thrown) {
     const error = asError(thrown);
     if (error instanceof StoppedError) throw error;
-    throw new TypeError(`Cannot load the worker: ${shown} failed with ${describe(thrown)}; mend it`, {
-      cause: error,
-    });
+    const told = describe(thrown);
+    // Eddy's own errors say themselves what to do.
+    const mend = /^\w*Error: Cannot .+; /s.test(told) ? "" : "; mend it";
+    throw new TypeError(`Cannot load the worker: ${shown} failed with ${told}${mend}`, { cause: error });
   }
   if (definition === undefined) {
     throw new TypeError(
@@ -139,7 +141,7 @@ function describe(thrown: unknown): string {
   try {
     return toldOf(thrown);
   } catch {
-    return `a ${typeof thrown} that cannot be read`;
+    return "something that cannot be read";
   }
 }
 
@@ -149,7 +151,7 @@ function toldOf(error: unknown): string {
     const first = describe(error.errors[0]);
     return more === 0 ? first : `${first} (and ${more} more ${more === 1 ? "error" : "errors"})`;
   }
-  if (!(error instanceof Error)) return `a ${typeof error}`;
+  if (!(error instanceof Error)) return kindOf(error);
   return `${error.name}: ${error.message}${placeOf(error)}`;
 }
 

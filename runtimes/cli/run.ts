@@ -5,6 +5,7 @@
  */
 import manifest from "../../package.json" with { type: "json" };
 import { BrokerError, EnqueueError } from "../../src/errors.ts";
+import { noError } from "../../src/thrown.ts";
 import { type Command, type Context, FAILED, MISUSED } from "./command.ts";
 import { parseFlags, UsageError } from "./flags.ts";
 import { commandHelp, invocation, overview } from "./help.ts";
@@ -87,7 +88,7 @@ function linesOf(error: unknown): string[] {
   if (error instanceof StoppedError || error instanceof InputError) return [error.message];
   if ((error instanceof TypeError || error instanceof RangeError) && error.message.startsWith("Cannot "))
     return [error.message];
-  if (!(error instanceof Error)) return [`Failed: a ${typeof error} was thrown`];
+  if (!(error instanceof Error)) return [`Failed: ${noError(error)}`];
   // Deno's: it names the file, variable or host that a permission is missing for.
   if (error.name === "NotCapable") {
     return [`Cannot go on without a permission: ${error.message.replace(RUN_AGAIN, " ($1)")}`];

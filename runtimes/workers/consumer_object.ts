@@ -14,6 +14,7 @@ import { type BudgetOptions, type DrainReport, drain } from "../../src/drain.ts"
 import type { EventListener } from "../../src/events.ts";
 import type { LogSink } from "../../src/job.ts";
 import type { Platform, PlatformLimits } from "../../src/platform.ts";
+import { noError } from "../../src/thrown.ts";
 import { type DefinitionSource, definitionOf } from "./definition.ts";
 import { type GapOptions, type Gaps, gapAfter, goesOn, growingGaps } from "./gaps.ts";
 import type { WorkersPlan } from "./limits.ts";
@@ -195,5 +196,5 @@ export function consumerObject<Env>(options: ConsumerObjectOptions<Env>): Consum
 }
 
 function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : `a ${typeof error} was thrown`;
+  return error instanceof Error ? error.message : noError(error);
 }

@@ -20,6 +20,11 @@ export async function whyUnfit(queue: QueueDefinition, body: RawBody): Promise<s
   return queue.schema === undefined ? undefined : await whyNot(queue.schema, value);
 }
 
+/** Whether this is why a body does not fit: it is no JSON at all. */
+export function isNoJson(why: string): boolean {
+  return why.startsWith("Cannot read the body as JSON:");
+}
+
 /** The queue for bodies that {@linkcode whyUnfit} let pass: a schema that is asked a second time could answer otherwise. */
 export function withoutSchema(queue: QueueDefinition): QueueDefinition {
   return { ...queue, schema: undefined };

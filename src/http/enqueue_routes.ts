@@ -10,7 +10,7 @@ import type { Producer } from "../producer.ts";
 import type { QueueDefinition } from "../queue.ts";
 import { brokerRefusal, Refusal } from "./answers.ts";
 import { chunksOf, readLimited } from "./body.ts";
-import { whyUnfit, withoutSchema } from "./check.ts";
+import { isNoJson, whyUnfit, withoutSchema } from "./check.ts";
 import { type AcceptedLine, ingestLines, lineId, type RejectedLine } from "./ingest.ts";
 import { JOB_OPTIONS_FORM, jobOptionsOf } from "./job_options.ts";
 import { DO, onlyParameters, refuseOtherMethods } from "./known.ts";
@@ -117,8 +117,14 @@ async function enqueueMany(
     });
   }
   const status = rejected.length === 0 ? 200 : accepted.length === 0 ? 422 : 207;
-  return c.json({ accepted, rejected }, status);
+  const [only] = rejected;
+  // Several jobs on one line are no JSON, and mostly come of a client that took the line ends out.
+  const joined = accepted.length === 0 && rejected.length === 1 && only?.line === 1 && isNoJson(only.reason);
+  return c.json({ accepted, rejected, ...(joined ? { hint: JOINED } : {}) }, status);
 }
+
+const JOINED =
+  "The request is one line: if it was more, its line ends got lost; with curl send it by --data-binary in place of -d";
 
 async function* limitedChunks(request: Request, maxBytes: number): AsyncGenerator<Uint8Array> {
   let size = 0;

@@ -5,7 +5,7 @@
  */
 import { isHeaderName, isHeaderValue, isJobId, type Priority } from "../broker.ts";
 import { Refusal } from "./answers.ts";
-import { toldNames } from "./known.ts";
+import { toldNamed } from "./known.ts";
 
 export interface JobOptions {
   id?: string;
@@ -35,7 +35,7 @@ export function jobOptionsOf(headers: Headers): JobOptions {
     throw new Refusal(
       400,
       "invalid-header",
-      `Cannot use the headers ${toldNames(unknown)}: they are unknown; ${JOB_OPTIONS_FORM}`,
+      `Cannot use the ${toldNamed("header", unknown)} unknown; ${JOB_OPTIONS_FORM}`,
     );
   }
   const options: JobOptions = {};

@@ -12,9 +12,15 @@ const MOST_TOLD = 5;
 const PLAIN_NAME = /^[A-Za-z0-9_.-]{1,40}$/;
 
 /** Names that were sent, as a refusal tells them: those that are no plain words as `…`. */
-export function toldNames(names: Iterable<string>): string {
+function toldNames(names: Iterable<string>): string {
   const told = [...names].slice(0, MOST_TOLD).map((name) => (PLAIN_NAME.test(name) ? name : "…"));
   return [...new Set(told)].join(", ");
+}
+
+/** The beginning of what is wrong with names that were sent: `header a: it is`, `headers a, b: they are`. */
+export function toldNamed(what: string, names: Iterable<string>): string {
+  const given = new Set(names);
+  return given.size === 1 ? `${what} ${toldNames(given)}: it is` : `${what}s ${toldNames(given)}: they are`;
 }
 
 /**
@@ -32,7 +38,7 @@ export function onlyParameters(c: Context, known: readonly string[], instead = "
     throw new Refusal(
       400,
       "invalid-parameter",
-      `Cannot use the parameters ${toldNames(unknown)}: they are unknown here; ${known.length === 0 ? instead : `use ${known.join(" and ")}`}`,
+      `Cannot use the ${toldNamed("parameter", unknown)} unknown here; ${known.length === 0 ? instead : `use ${known.join(" and ")}`}`,
     );
   }
   const twice = given.filter((name, i) => given.indexOf(name) < i);
@@ -40,7 +46,7 @@ export function onlyParameters(c: Context, known: readonly string[], instead = "
   throw new Refusal(
     400,
     "invalid-parameter",
-    `Cannot use the parameters ${toldNames(twice)}: they are given more than once; give each once`,
+    `Cannot use the ${toldNamed("parameter", twice)} given more than once; give each once`,
   );
 }
 

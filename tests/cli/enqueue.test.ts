@@ -237,14 +237,14 @@ describe("tending", () => {
     expect((await run("stats", "q")).out).toMatch(/^q\s+2\s+0\s+0\s+0\s+paused$/m);
     const paused = await run("drain");
     expect(paused.out).toMatch(
-      /^Drained 0 jobs in .+; ended because the queues with jobs left are paused; left: 2 \(2 ready\)\n$/,
+      /^Drained 0 deliveries in .+; ended because the queues with jobs left are paused; left: 2 \(2 ready\)\n$/,
     );
     expect(paused.code).toBe(3);
     expect((await run("resume", "q", "--json")).out).toBe('{"queue":"q","paused":false}\n');
     await run("enqueue", "q", "1", "--delay-ms", "3600000");
     const drained = await run("drain");
     expect(drained.out).toMatch(
-      /^Drained 2 jobs \(2 dead\) in \d+ ms with 0 requests; .+; left: 1 \(1 delayed, the next due in 35\d{5} ms\)\n$/,
+      /^Drained 2 deliveries \(2 dead\) in \d+ ms with 0 requests; .+; left: 1 \(1 delayed, the next due in 35\d{5} ms\)\n$/,
     );
     expect(drained.code).toBe(0);
     expect(drained.out + drained.err).not.toContain("hush");

@@ -37,7 +37,9 @@ test("enqueue, stats, drain and dead letters, the job's text nowhere in the logs
   expect(JSON.parse((await eddy(["stats", "tasks", "--json"], { env })).out)).toMatchObject([{ ready: 4 }]);
   const drained = await eddy(["drain", HELD, "--verbose"], { env });
   expect(drained.code).toBe(0);
-  expect(drained.out).toMatch(/^Drained 4 jobs \(4 acked\) in \d+ ms with [1-9]\d* requests; .+; left: 0\n$/);
+  expect(drained.out).toMatch(
+    /^Drained 4 deliveries \(4 acked\) in \d+ ms with [1-9]\d* requests; .+; left: 0\n$/,
+  );
   expectNoSecret(drained);
 });
 

@@ -292,11 +292,16 @@ describe("workers that cannot be loaded", () => {
     ["throw new Error('boom');", "failed with Error: boom"],
     [
       "throw new Proxy({}, { getPrototypeOf() { throw 1; } });",
-      "failed with a object that cannot be read; mend it",
+      "failed with something that cannot be read; mend it",
     ],
     [
       "throw Object.assign(new TypeError(), { message: Symbol('hm') });",
-      "failed with a object that cannot be read",
+      "failed with something that cannot be read",
+    ],
+    ["throw undefined;", "failed with undefined; mend it\n"],
+    [
+      "throw new RangeError('Cannot do it: it is odd; do it otherwise');",
+      "failed with RangeError: Cannot do it: it is odd; do it otherwise\n",
     ],
     ["export default { get kind() { throw new Error('boom'); } };", "failed with Error: boom"],
     ["\n\nconst x = ;", "worker.ts:3:11; mend it"],

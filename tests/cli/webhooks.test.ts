@@ -25,7 +25,7 @@ test("every example payload is enqueued by the script and delivered by the worke
   const env = { EDDY_WEBHOOK_URL: sink.url, EDDY_WEBHOOK_SECRET: SECRET };
   const drained = await eddy(["drain", join(ROOT, "examples/webhooks.ts")], { cwd: folder.path, env });
   expect(drained.code).toBe(0);
-  expect(drained.out).toStartWith(`Drained ${count} jobs (${count} acked) in `);
+  expect(drained.out).toStartWith(`Drained ${count} deliveries (${count} acked) in `);
   expect(drained.out + drained.err).not.toContain(SECRET);
   expect(new Set(sink.accepted.map((one) => one.delivery)).size).toBe(count);
   expect(sink.unsigned).toBe(0);

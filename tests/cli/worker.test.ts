@@ -160,7 +160,7 @@ describe("drain", () => {
     });
     expect(code).toBe(3);
     expect(out).toMatch(
-      /^Drained 3 jobs \(3 acked\) in .+; ended because its jobs are used up; left: 2 \(2 ready\)\n$/,
+      /^Drained 3 deliveries \(3 acked\) in .+; ended because its jobs are used up; left: 2 \(2 ready\)\n$/,
     );
     const rest = await eddy(["drain", HELD, "--max-jobs", "2"], { cwd: load.folder.path, env: load.env });
     expect(rest.code).toBe(0);

@@ -158,6 +158,21 @@ describe("NDJSON", () => {
     expect((await post(openApp(), "/v1/queues/emails/jobs", "1\n2\n", NDJSON)).status).toBe(422);
   });
 
+  test("that came without its line ends is told how they may have got lost; other faults are not", async () => {
+    const send = (body: string) => post(openApp(), "/v1/queues/emails/jobs", body, NDJSON);
+    const joined = await send(GOOD + GOOD);
+    expect([joined.status, joined.json]).toEqual([
+      422,
+      {
+        accepted: [],
+        rejected: [{ line: 1, reason: expect.stringContaining("as JSON: it is malformed") }],
+        hint: expect.stringContaining("--data-binary"),
+      },
+    ]);
+    for (const body of [GOOD, "1", "1\n{", `${GOOD}\n{`])
+      expect(await send(body).then((one) => one.json)).not.toHaveProperty("hint");
+  });
+
   test("options hold for every line", async () => {
     const app = openApp();
     await post(app, "/v1/queues/emails/jobs", `${GOOD}\n${GOOD}`, { ...NDJSON, "Eddy-Priority": "low" });

@@ -14,7 +14,10 @@ describe("an enqueue", () => {
       for (const name of ["eddy-dely-ms", "eddy-id", "eddy-delay-ms", "eddy-priority", "eddy-header-NAME"]) {
         expect(answer.json.error).toContain(name);
       }
+      expect(answer.json.error).toStartWith("Cannot use the header eddy-dely-ms: it is unknown; ");
     }
+    const two = await post(app, JOBS, GOOD, { "Eddy-A": "1", "Eddy-B": "2" });
+    expect(two.json.error).toStartWith("Cannot use the headers eddy-a, eddy-b: they are unknown; ");
     expect((await ask(app, "/v1/queues/emails/ready")).json.jobs).toEqual([]);
   });
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { readable } from "../../runtimes/cli/commands/drain.ts";
+import type { DrainReport } from "../../src/drain.ts";
 import type { Job } from "../../src/job.ts";
 import { queue } from "../../src/queue.ts";
 import { defineWorker } from "../../src/worker.ts";
@@ -125,6 +126,34 @@ describe("a drain's report", () => {
     );
     const late = await drained(world, define(world.takes(5_000)), { budget: { maxMs: 2_000 } });
     expect(readable(late)).toContain("; ended because its time is used up; left: 8 (");
+  });
+
+  test("says in a sentence what became of each delivery, so that it adds up", () => {
+    const none = { jobs: 0, acked: 0, retried: 0, dead: 0, released: 0, lost: 0, abandoned: 0 };
+    const end = { requests: 1, ms: 7, stopped: "empty", nextDueMs: null } as const;
+    const left = { left: 0, leftReady: 0, leftDelayed: 0, leftHeld: 0 };
+    const said = (counts: Partial<DrainReport>) => readable({ ...none, ...end, ...left, ...counts });
+    const rest = "in 7 ms with 1 request; ended because no job was ready any more; left: 0";
+    expect(said({})).toBe(`Drained 0 deliveries ${rest}`);
+    expect(said({ jobs: 1, acked: 1 })).toBe(`Drained 1 delivery (1 acked) ${rest}`);
+    expect(said({ jobs: 3, retried: 1, dead: 3 })).toBe(
+      `Drained 4 deliveries (1 retried, 3 dead; handlers were called with 3) ${rest}`,
+    );
+    expect(said({ jobs: 2, acked: 1, retried: 1, abandoned: 1 })).toBe(
+      `Drained 2 deliveries (1 acked, 1 retried; 1 left behind in a handler) ${rest}`,
+    );
+    const unknown = { left: null, leftReady: null, leftDelayed: null, leftHeld: null };
+    expect(said(unknown)).toEndWith(
+      "; left: unknown, for the broker cannot tell or the budget had no room to ask",
+    );
+  });
+
+  test("tells its times without a clock's noise", async () => {
+    const world = new World();
+    await world.add(10);
+    const report = await drained(world, define(world.takes(700.123)), { budget: { maxMs: 2_000 } });
+    for (const ms of [report.ms, 100 * report.noRoomFor!.jobMs, 100 * report.noRoomFor!.leftMs])
+      expect(Math.abs(ms - Math.round(ms))).toBeLessThan(1e-6);
   });
 
   test("says that nothing is in sight when nothing is", async () => {

@@ -23,13 +23,13 @@ describe("a handler that fails", () => {
       },
       "no luck",
     ],
-    ["rejects with nothing", () => Promise.reject(undefined), "A undefined was thrown instead of an Error"],
+    ["rejects with nothing", () => Promise.reject(undefined), "The value undefined was thrown instead of an Error"],
     [
       "throws an object",
       () => {
         throw { code: 7 };
       },
-      "A object was thrown instead of an Error",
+      "An object was thrown instead of an Error",
     ],
     [
       "throws an error that cannot be read",
@@ -40,7 +40,7 @@ describe("a handler that fails", () => {
           },
         });
       },
-      "A object was thrown instead of an Error",
+      "An object was thrown instead of an Error",
     ],
     [
       "throws what cannot even be looked at",
@@ -49,7 +49,7 @@ describe("a handler that fails", () => {
         revoke();
         throw proxy;
       },
-      "A object was thrown instead of an Error",
+      "An object was thrown instead of an Error",
     ],
     [
       "rejects with what throws when its kind is asked",
@@ -61,7 +61,7 @@ describe("a handler that fails", () => {
             },
           }),
         ),
-      "A object was thrown instead of an Error",
+      "An object was thrown instead of an Error",
     ],
     [
       "takes its own delivery away",
@@ -82,7 +82,7 @@ describe("a handler that fails", () => {
       () => {
         throw Object.assign(new Error("x"), { name: Symbol("odd") });
       },
-      "A object was thrown instead of an Error",
+      "An object was thrown instead of an Error",
     ],
     [
       "answers a thenable that rejects",

@@ -120,14 +120,17 @@ const WHY = {
   signal: "it was told to stop",
 } as const;
 
-/** The report as a sentence. */
+/** The report as a sentence. Its first number is the sum of those behind it. */
 export function readable(report: DrainReport): string {
-  const parts = (["acked", "retried", "dead", "released", "lost", "abandoned"] as const)
-    .filter((field) => report[field] > 0)
-    .map((field) => `${report[field]} ${field}`);
-  const detail = parts.length === 0 ? "" : ` (${parts.join(", ")})`;
-  const { jobs, requests } = report;
-  return `Drained ${counted(jobs, "job")}${detail} in ${Math.round(report.ms)} ms with ${counted(requests, "request")}; ended because ${why(report)}; left: ${left(report)}`;
+  const { jobs, abandoned, requests } = report;
+  const ends = (["acked", "retried", "dead", "released", "lost"] as const).filter((end) => report[end] > 0);
+  const taken = ends.reduce((sum, end) => sum + report[end], 0);
+  const parts = [ends.map((end) => `${report[end]} ${end}`).join(", ")];
+  // Not every delivery gets to a handler: an invalid body does not.
+  if (jobs !== taken) parts.push(`handlers were called with ${jobs}`);
+  if (abandoned > 0) parts.push(`${abandoned} left behind in a handler`);
+  const detail = taken === 0 ? "" : ` (${parts.join("; ")})`;
+  return `Drained ${taken === 1 ? "1 delivery" : `${taken} deliveries`}${detail} in ${Math.round(report.ms)} ms with ${counted(requests, "request")}; ended because ${why(report)}; left: ${left(report)}`;
 }
 
 function counted(count: number, what: string): string {
@@ -141,7 +144,7 @@ function why({ stopped, noRoomFor }: DrainReport): string {
 }
 
 function left(report: DrainReport): string {
-  if (report.left === null) return "unknown";
+  if (report.left === null) return "unknown, for the broker cannot tell or the budget had no room to ask";
   if (report.left === 0) return "0";
   const parts = [
     [report.leftReady, "ready"],
