@@ -28,7 +28,8 @@
  *
  * **Other producers.** Any client in any language enqueues with one command, the body as it is:
  * `RPUSH eddy:{emails}:inbox BODY`. Idle workers find it when they next look, or at once after
- * `PUBLISH eddy:{emails}:wake 1`. Such jobs have normal priority, no headers, and ids that begin with `inbox:`.
+ * `PUBLISH eddy:{emails}:wake 1`. Such jobs have normal priority, no headers, and ids that begin with `inbox:`. One that is larger than a
+ * request may be (`maxRequestBytes`) becomes a dead letter when it is claimed.
  *
  * **Guards.** `open` refuses a Redis that may evict keys, and warns of one without an append-only file: after a restart from a snapshot
  * the newest jobs are missing, and the generation is there as before. Once a handle has seen the queue's generation, it stops with a

@@ -268,6 +268,7 @@ export class RedisQueue implements BrokerQueue {
       String(claim?.max ?? 0),
       claim?.leaseId ?? "",
       String(this.#connection.options.maxReplyBytes),
+      String(largestRecord(this.#connection.options)),
     ]);
     const [, letters, renewals, memo, stats, memory, nextDue, records] = reply;
     const settled = plan.results(letters);
@@ -362,6 +363,11 @@ export class RedisQueue implements BrokerQueue {
     }
     return undefined;
   }
+}
+
+/** As large as a record can be that came in by a request; in base64 a body takes a third more than it has. */
+function largestRecord({ maxBodyBytes, maxRequestBytes, maxReplyBytes }: ResolvedRedisOptions): number {
+  return Math.max(maxRequestBytes, maxReplyBytes, 2 * maxBodyBytes);
 }
 
 function deliveriesOf(leaseId: string, records: readonly unknown[]): Delivery[] {

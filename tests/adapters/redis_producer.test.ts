@@ -81,6 +81,36 @@ test("any bytes come exactly, again after a retry, and as a dead letter", async 
   );
 });
 
+test("one larger than any request brings is a dead letter with its reason, and nothing waits behind it", async () => {
+  const narrow = { maxBodyBytes: 50_000, maxRequestBytes: 200_000, maxReplyBytes: 100_000 };
+  const queue = redis.connect(narrow).queue("producer-large", SETTINGS);
+  await queue.open();
+  const [text, binary] = [new Uint8Array(200_000).fill(120), new Uint8Array(70_000).fill(255)];
+  for (const large of [text, binary]) {
+    for (const body of [new Uint8Array([49]), large, new Uint8Array([50])]) {
+      await redis.server.command("RPUSH", "eddy:{producer-large}:inbox", body);
+    }
+    const small = async () => (await drain(queue)).map((one) => String(one.body));
+    expect(await small()).toEqual(["1", "2"]);
+    expect(await queue.peek!("dead", 10, false)).toMatchObject([
+      {
+        attempts: 0,
+        error: expect.stringMatching(/^The job has 2[01]\d{4} bytes, more than a request brings \(200000\)/),
+      },
+    ]);
+    // Put back it stands in nobody's way either.
+    expect(await queue.redrive!({ limit: 10 })).toBe(1);
+    await put(queue, job("c", { body: "3", priority: "low" }));
+    expect(await small()).toEqual(["3"]);
+    expect(await queue.sizes!()).toMatchObject({ ready: 0, held: 0, dead: 1 });
+    expect(bytes((await queue.peek!("dead", 10))[0]!.body)).toEqual(large);
+    await queue.clear!(["dead"]);
+  }
+  // The largest that is let in comes through.
+  await put(queue, job("d", { body: new Uint8Array(50_000).fill(255) }));
+  expect(bytes((await take(queue))[0]!.body)).toHaveLength(50_000);
+});
+
 test("texts in every script, and what merely looks like one", async () => {
   const queue = await fresh();
   const bodies = [

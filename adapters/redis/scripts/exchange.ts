@@ -119,6 +119,9 @@ end
  * - `fill`: a reply too large to arrive would be lost again and again, and its jobs with it; and all that a script takes into its
  *   hands takes time. So no more are picked at once than would fit if each were the largest, at least one; the one that is
  *   beyond the limit goes back to its place, and its level keeps its turn. One job always comes. Answers the jobs, and whether some went back.
+ *   One that is larger than any that a request brings becomes a dead letter: its claim's answer would never arrive, and it would stand before all
+ *   others for ever. Only another producer's can be.
+ * - `in_sight`: in how many milliseconds more could come, for a copy of a claim: it moves nothing, and whoever sent it may sleep by its answer.
  * - `claim`: mostly it is new, and nothing waits but normal jobs that were never taken: one command says so (`plain`). A late
  *   copy of a claim that found nothing must take nothing: a mark sees to that. On a full Redis it cannot be kept, and need not
  *   stop the claim.
@@ -206,38 +209,44 @@ local function pick(max)
   end
   return picked
 end
-local function fill(pick_some, max, most_bytes)
+local function fill(pick_some, max, most_bytes, most_record)
   local picked, bytes = {}, 0
+  if largest > most_record then sound() end
   while #picked < max do
     local most = math.min(max - #picked, math.max(1, math.floor((most_bytes - bytes) / largest)))
     local normal, low = state[4], state[5]
     local some = pick_some(most)
     for i, record in ipairs(some) do
-      bytes = bytes + #record
-      if bytes > most_bytes and #picked > 0 then
-        put_back({unpack(some, i)}, false)
-        if state[4] ~= normal or state[5] ~= low then passed(normal or 0, low or 0) end
-        return picked, true
+      if #record > most_record then
+        local _, _, attempts = read(record)
+        bury(record, nil, '"The job has ' .. #record .. ' bytes, more than a request brings (' .. whole(most_record) .. '); raise maxRequestBytes to have it"', attempts)
+      else
+        bytes = bytes + #record
+        if bytes > most_bytes and #picked > 0 then
+          put_back({unpack(some, i)}, false)
+          if state[4] ~= normal or state[5] ~= low then passed(normal or 0, low or 0) end
+          return picked, true
+        end
+        picked[#picked + 1] = record
       end
-      picked[#picked + 1] = record
     end
     if #some < most then break end
   end
   return picked, false
 end
 
-local function claim(max, lease_ms, most_bytes)
+local function claim(max, lease_ms, most_bytes, most_record)
   local id = arg()
   local key = lease_key(id)
   local ends = whole(now + lease_ms)
   local plain = call('EXISTS', key, INBOX, RETURNED, ready(0), ready(2)) == 0
   if not plain then
     local held = try('LRANGE', key, 1, -1)
-    if held.err then return {}, -1 end
+    if held.err then return {}, in_sight() end
     if #held > 0 then
       begin_write()
       call('ZADD', LEASES, ends, id)
-      return held, -1
+      return held, in_sight()
     end
   end
   local picked, deadline, delayed, more = {}, nil, nil, false
@@ -247,7 +256,7 @@ local function claim(max, lease_ms, most_bytes)
     deadline, taken = take_back_lapsed(moves)
     delayed, due = move_due(moves)
     local went_back
-    picked, went_back = fill(plain and taken + due == 0 and pick_plain or pick, max, most_bytes)
+    picked, went_back = fill(plain and taken + due == 0 and pick_plain or pick, max, most_bytes, most_record)
     more = more or went_back
   end
   local count = #picked
@@ -269,7 +278,7 @@ end
 /**
  * Arguments: generation; lease in milliseconds; `=` and the memo to remember, or `''`; how many leases to settle; each; how many
  * to renew; each; `1` to read the memo; `1` to read what the guard needs; how many to claim, 0 for none; the lease's id; at
- * most how many bytes of records.
+ * most how many bytes of records; and of one.
  *
  * Answer: `ok`, the letters of each settled lease, those of the renewals, the memo (`=` and text, or `''`), the two sections of INFO,
  * the milliseconds to the next, the records.
@@ -297,7 +306,7 @@ if verify then
 end
 local max = tonumber(arg())
 local records, next_due = {}, -1
-if max > 0 then records, next_due = claim(max, lease_ms, tonumber(ARGV[#ARGV])) end
+if max > 0 then records, next_due = claim(max, lease_ms, tonumber(ARGV[#ARGV - 1]), tonumber(ARGV[#ARGV])) end
 if news then call('PUBLISH', PREFIX .. 'wake', '1') end
 return {'ok', settled, table.concat(renewed), memo, stats, memory, whole(next_due), records}
 `;
