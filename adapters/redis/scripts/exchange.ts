@@ -235,6 +235,17 @@ local function fill(pick_some, max, most_bytes, most_record)
   return picked, false
 end
 
+local function in_sight()
+  if state[2] then return -1 end
+  if call('EXISTS', INBOX, RETURNED, ready(0), ready(1), ready(2)) > 0 then return 0 end
+  local next_due
+  for _, key in ipairs({LEASES, DELAYED}) do
+    local due = tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
+    if due and (not next_due or due < next_due) then next_due = due end
+  end
+  return next_due and math.max(0, next_due - now) or -1
+end
+
 local function claim(max, lease_ms, most_bytes, most_record)
   local id = arg()
   local key = lease_key(id)
