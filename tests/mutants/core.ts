@@ -540,4 +540,12 @@ export const CORE: readonly Mutant[] = [
     replace: "TRIES;",
     tests: ["tests/unit/producer.test.ts"],
   },
+  {
+    name: "refused-after-a-lost-answer",
+    loses: "an enqueue whose first answer was lost is not said to have changed nothing",
+    file: "src/producer.ts",
+    search: "failed instanceof BrokerRefusedError && unchanged && done.length === 0",
+    replace: "failed instanceof BrokerRefusedError && done.length === 0",
+    tests: ["tests/unit/producer.test.ts"],
+  },
 ];

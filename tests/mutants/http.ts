@@ -87,4 +87,20 @@ export const HTTP: readonly Mutant[] = [
     replace: 'return "";',
     tests: ["tests/gateway/hostile.test.ts"],
   },
+  {
+    name: "gateway-slow-reader",
+    loses: "what waits for a subscriber that does not read is bounded",
+    file: "runtimes/bun/gateway/subscribe.ts",
+    search: "(stream.desiredSize ?? 0) < -MOST_BEHIND_BYTES",
+    replace: "stream.desiredSize === 0.5",
+    tests: ["tests/gateway/hostile.test.ts"],
+  },
+  {
+    name: "http-token-flag",
+    loses: "an app whose requireToken is left out is refused",
+    file: "src/http/app.ts",
+    search: `assertFlag(what, "requireToken", options.requireToken);`,
+    replace: "",
+    tests: ["tests/http/usable_token.test.ts"],
+  },
 ];
