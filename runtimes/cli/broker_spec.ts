@@ -132,6 +132,26 @@ function natsLogin(env: Env): NatsLogin {
   return token === undefined ? {} : { token };
 }
 
+/** What is told where a NATS server does not let this login in: by the variables that hold it, for the adapter knows none. */
+export function loginRefused({ url, login }: BrokerSpec & { readonly kind: "nats" }): string {
+  const [is, mend] = loginFault(login);
+  return `Cannot log in at ${new URL(url).origin}: the server refuses ${is}; ${mend}`;
+}
+
+const USER_LOGINS = "EDDY_NATS_CREDS, or EDDY_NATS_USER and EDDY_NATS_PASSWORD";
+
+function loginFault({ token, user, password, credentialsFile }: NatsLogin): [is: string, mend: string] {
+  if (credentialsFile !== undefined) {
+    return ["what EDDY_NATS_CREDS names", "name the file of another user's credentials"];
+  }
+  if (user !== undefined && password === "") {
+    return ["EDDY_NATS_USER without a password", "set EDDY_NATS_PASSWORD"];
+  }
+  if (user !== undefined) return ["EDDY_NATS_USER and EDDY_NATS_PASSWORD", "set them to a user it knows"];
+  if (token !== undefined) return ["EDDY_BROKER_TOKEN", `set the right one, or ${USER_LOGINS}`];
+  return ["whoever does not log in", `set ${USER_LOGINS}, or EDDY_BROKER_TOKEN`];
+}
+
 function sameUrl(a: string, b: string): boolean {
   try {
     return new URL(a).href === new URL(b).href;

@@ -38,6 +38,8 @@ export interface QueueArgs<F extends Flags> {
 export interface AtQueue {
   readonly queue: BrokerQueue;
   readonly io: Io;
+  /** How many attempts its jobs have; `undefined` where no worker is known. */
+  readonly maxAttempts: number | undefined;
   /**
    * A method of the queue that its broker may lack.
    *
@@ -97,13 +99,15 @@ export function defineQueueCommand<const F extends Flags = Record<never, never>>
       return await withBroker(context, given.broker, async (broker, spec) => {
         if (command.makes !== true) assertThere(spec);
         const queue = await openQueue(broker, definition, known?.definition);
-        return await command.run(atQueue(broker, queue, context.io, given.json), args);
+        const handled = known?.definition.queues.find((one) => one.handler.queue === definition);
+        const { maxAttempts } = handled?.options ?? {};
+        return await command.run({ ...atQueue(broker, queue, context.io, given.json), maxAttempts }, args);
       });
     },
   });
 }
 
-function atQueue(broker: Broker, queue: BrokerQueue, io: Io, json: boolean): AtQueue {
+function atQueue(broker: Broker, queue: BrokerQueue, io: Io, json: boolean): Omit<AtQueue, "maxAttempts"> {
   return {
     queue,
     io,

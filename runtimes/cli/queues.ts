@@ -5,10 +5,17 @@
  */
 import { existsSync } from "node:fs";
 import { type Broker, type BrokerQueue, isQueueName } from "../../src/broker.ts";
+import { BrokerRefusedError } from "../../src/errors.ts";
 import { resolveOptions } from "../../src/options.ts";
 import { type QueueDefinition, queue } from "../../src/queue.ts";
 import type { WorkerDefinition } from "../../src/worker.ts";
-import { type BrokerSpec, chooseBroker, describeBroker, UnusableBroker } from "./broker_spec.ts";
+import {
+  type BrokerSpec,
+  chooseBroker,
+  describeBroker,
+  loginRefused,
+  UnusableBroker,
+} from "./broker_spec.ts";
 import { connectBroker } from "./brokers.ts";
 import type { Context } from "./command.ts";
 import { UsageError } from "./flags.ts";
@@ -31,9 +38,19 @@ export async function withBroker<T>(
   const broker = await connectBroker(spec, context.shell, onWarning);
   try {
     return await use(broker, spec);
+  } catch (error) {
+    throw spec.kind === "nats" && isLoginRefused(error)
+      ? new BrokerRefusedError(error.broker, error.verb, loginRefused(spec), { cause: error })
+      : error;
   } finally {
     await broker.close();
   }
+}
+
+function isLoginRefused(error: unknown): error is BrokerRefusedError {
+  return (
+    error instanceof BrokerRefusedError && (error.cause as { kind?: unknown } | undefined)?.kind === "login"
+  );
 }
 
 function chosen(flag: string | undefined, env: Context["env"]): BrokerSpec {

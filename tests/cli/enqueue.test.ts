@@ -250,7 +250,7 @@ describe("tending", () => {
     expect(drained.out + drained.err).not.toContain("hush");
 
     const dead = await run("dead", "q");
-    expect(dead.out).toMatch(/^a {2}attempts 1, died .+Z: gone\\n\\x1b\[31mred\nb /);
+    expect(dead.out).toMatch(/^a {2}attempts 1 of 5, died .+Z: gone\\n\\x1b\[31mred\nb /);
     expect(dead.out).not.toContain("hush");
     expect((await run("dead", "q", "--bodies", "--limit", "1")).out).toContain('\n  "hush"\n');
     expect(await run("redrive", "q", "c", "b", "b")).toEqual({

@@ -19,6 +19,7 @@ const CALLS: [string, ...string[]][] = [
   ["redrive"],
   ["dead"],
   ["peek"],
+  ["stats"],
 ];
 
 async function folderWith(file: string, source: string) {

@@ -9,6 +9,35 @@ setDefaultTimeout(30_000);
 
 const ROOT = resolve(import.meta.dir, "../..");
 
+test("a job is shown with its priority, its headers' names and its attempts, of how many where a worker says it", async () => {
+  await using folder = await scratch();
+  const run = (...args: string[]) => eddy(args, { cwd: folder.path });
+  await run(
+    "enqueue",
+    "q",
+    "1",
+    "--id",
+    "a",
+    "--priority",
+    "high",
+    "--header",
+    "trace=hush",
+    "--header",
+    "b=c",
+  );
+  await run("enqueue", "q", "1", "--id", "b");
+  const plain = (await run("peek", "q")).out;
+  expect(plain).toMatch(
+    /^a {2}attempts 0, priority high, headers trace b, enqueued \S+Z\nb {2}attempts 0, enqueued \S+Z\n$/,
+  );
+  await Bun.write(
+    folder.file("worker.ts"),
+    `import { defineWorker, queue } from "${ROOT}/src/mod.ts";
+     export default defineWorker({ queues: [queue("q").handle(() => {}, { maxAttempts: 3 })] });`,
+  );
+  expect((await run("peek", "q")).out).toBe(plain.replaceAll("attempts 0", "attempts 0 of 3"));
+});
+
 test("control characters and those that turn the writing are shown as escapes, all others as they are", () => {
   expect(printable("a\tb\n\u001b[2J\u009b1m\u007f")).toBe("a\tb\\n\\x1b[2J\\x9b1m\\x7f");
   const turning = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069";

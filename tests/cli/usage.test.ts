@@ -136,6 +136,7 @@ describe("wrong calls end with 2, a sentence and where to look", () => {
     [["drain"], "there is no ./worker.ts; name its file\n"],
     [["drain", EXAMPLE, "emails"], "there are too many; name one FILE"],
     [["demo", "fast"], "the demo takes flags alone"],
+    [["stats", "--any-queue"], "Cannot use --any-queue: no QUEUE is named; name those to show"],
     [["stats"], "there is no ./worker.ts; name its file with --worker\n"],
     [["stats", "--worker", "nowhere.ts"], "nowhere.ts is not there; name its file with --worker\n"],
     [["dead", "emails", "--worker", "."], ". is a folder; name its file with --worker\n"],

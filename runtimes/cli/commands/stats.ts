@@ -3,10 +3,28 @@
  *
  * @module
  */
-import { BROKER_FLAG, BROKER_HELP, defineCommand, FAILED_HELP, JSON_FLAG } from "../command.ts";
+import {
+  ANY_QUEUE_FLAG,
+  BROKER_FLAG,
+  BROKER_HELP,
+  type Context,
+  defineCommand,
+  FAILED_HELP,
+  JSON_FLAG,
+} from "../command.ts";
+import { UsageError } from "../flags.ts";
 import { loadWorker } from "../load_worker.ts";
 import { printable } from "../printable.ts";
-import { assertThere, defineQueue, offered, openQueue, withBroker } from "../queues.ts";
+import {
+  assertThere,
+  defineQueue,
+  type KnownWorker,
+  knownWorker,
+  offered,
+  openQueue,
+  type QueueFlags,
+  withBroker,
+} from "../queues.ts";
 import { table } from "../table.ts";
 
 export default defineCommand({
@@ -19,25 +37,29 @@ A queue that nobody has used yet shows 0 everywhere.`,
   notes: BROKER_HELP,
   flags: {
     broker: BROKER_FLAG,
-    worker: { kind: "text", value: "FILE", help: "the worker whose queues are shown when none is named" },
+    worker: {
+      kind: "text",
+      value: "FILE",
+      help: "the worker whose queues there are; all of them are shown when none is named",
+    },
+    "any-queue": ANY_QUEUE_FLAG,
     json: JSON_FLAG,
   },
   async run(context, { flags, positionals }) {
-    const worker =
-      positionals.length > 0 && flags.worker === undefined
-        ? undefined
-        : (await loadWorker(flags.worker, context, "--worker")).definition;
+    const known = await workerOf(flags, positionals, context);
+    const worker = known?.definition;
     const names =
-      positionals.length > 0
-        ? new Set(positionals)
-        : (worker?.queues.map((one) => one.handler.queue.name) ?? []);
+      positionals.length > 0 ? positionals : (worker?.queues.map((one) => one.handler.queue.name) ?? []);
+    const definitions = [...new Set(names)].map((name) => defineQueue(name, worker, { found: known?.found }));
     return await withBroker(context, flags.broker, async (broker, spec) => {
       assertThere(spec);
       const rows = [];
-      for (const name of names) {
-        const definition = defineQueue(name, worker);
+      for (const definition of definitions) {
         const opened = await openQueue(broker, definition, worker);
-        rows.push({ queue: name, ...(await offered(broker, opened, "tell sizes", opened.sizes)()) });
+        rows.push({
+          queue: definition.name,
+          ...(await offered(broker, opened, "tell sizes", opened.sizes)()),
+        });
       }
       if (flags.json) context.io.out(JSON.stringify(rows));
       else {
@@ -56,3 +78,19 @@ A queue that nobody has used yet shows 0 everywhere.`,
     });
   },
 });
+
+/** The worker whose queues there are. Without a QUEUE its queues are shown, so there has to be one. */
+async function workerOf(
+  flags: QueueFlags,
+  named: readonly string[],
+  context: Context,
+): Promise<KnownWorker | undefined> {
+  if (named.length > 0) return await knownWorker(flags, context);
+  if (flags["any-queue"]) {
+    throw new UsageError("Cannot use --any-queue: no QUEUE is named; name those to show");
+  }
+  return {
+    definition: (await loadWorker(flags.worker, context, "--worker")).definition,
+    found: undefined,
+  };
+}
