@@ -66,7 +66,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   #again = false;
   /** Whether there is reason to believe that a claim would bring something. */
   #hungry = true;
-  /** Whether news came while a claim was under way, which its answer may not know of. */
+  /** Whether there was a reason to look while a claim was under way, which its answer may not know of: news, a time that came, or a watch that began and tells of nothing before. */
   #woken = false;
   #lastGot = 0;
   /** Whether the last claim told nothing. */
@@ -688,10 +688,8 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   #look(woken: boolean): void {
     if (this.#phase !== "running") return;
     this.#hungry = true;
-    if (woken) {
-      this.#woken = true;
-      this.#reports.woken();
-    }
+    this.#woken = true;
+    if (woken) this.#reports.woken();
     this.wake();
   }
 }

@@ -179,6 +179,18 @@ describe("an idle worker with a watch", () => {
     await world.platform.run(worker.stop());
   });
 
+  test("a job that came before the watch is found, though the look that missed it is answered after the watch began", async () => {
+    const world = new World();
+    world.broker.fault = ({ verb }) => {
+      if (verb === "watch") return { delayMs: 50, replyMs: 10 };
+      return verb === "exchange" ? { delayMs: 0, replyMs: 200 } : undefined;
+    };
+    world.platform.setTimer(20, () => void world.add(1));
+    const worker = await world.start(() => {});
+    await world.until(() => world.told("started").length === 1, 1_000);
+    await world.platform.run(worker.stop());
+  });
+
   test("one that fails to begin is begun again while the gaps go on", async () => {
     const world = new World();
     world.broker.fault = (asked) => (asked.verb === "watch" && asked.nth < 4 ? "lost" : undefined);
