@@ -294,12 +294,18 @@ export const claimCases: readonly ConformanceCase[] = [
       await put(queue, "a");
       await take(queue);
       await passMs(20);
-      const { deliveries, nextDueMs } = await claim(other, 4);
-      same(deliveries, [], "nothing is there");
-      that(
-        nextDueMs !== undefined && nextDueMs > LONG_MS / 2 && nextDueMs <= LONG_MS - 15,
-        `nextDueMs is ${nextDueMs}`,
-      );
+      const id = leaseId();
+      // A copy of it is asked too: whoever got no other answer sleeps by that one.
+      for (const copy of [0, 1]) {
+        const { deliveries, nextDueMs } = await claim(other, 4, id);
+        same(deliveries, [], "nothing is there");
+        that(
+          nextDueMs !== undefined && nextDueMs > LONG_MS / 2 && nextDueMs <= LONG_MS - 15,
+          `nextDueMs is ${nextDueMs} of copy ${copy}`,
+        );
+      }
+      await put(queue, "b");
+      same((await claim(other, 4, id)).nextDueMs, 0, "nextDueMs of a copy, when something is there");
     },
   },
 ];
