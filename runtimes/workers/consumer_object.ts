@@ -3,7 +3,7 @@
  * last at once, with the budget of a new event; an idle queue is looked at in growing gaps, and between two looks the object may sleep, which costs
  * nothing. So consumption is near-continuous, where a cron comes once a minute at best.
  *
- * It goes on for ever once started, through broker failures, too, and through the object being ended and started anew: the next alarm is set before a
+ * The first enqueue by the Worker, or its first cron, starts it. It goes on for ever then, through broker failures, too, and through the object being ended and started anew: the next alarm is set before a
  * drain begins.
  *
  * @module
@@ -57,11 +57,11 @@ export interface ConsumerStatus {
 
 /** A consumer's object, as its stub shows it. */
 export interface ConsumerObjectStub {
-  /** Begins to consume, or makes sure that it does. Survives restarts. May be called as often as one likes. */
+  /** Begins to consume, or makes sure that it does, after a `stop` too. Survives restarts. May be called as often as one likes. */
   start(): Promise<void>;
-  /** Ends consuming: what runs is given its grace time, and is settled. */
+  /** Ends consuming, until `start` is called: what runs is given its grace time, and is settled. */
   stop(): Promise<void>;
-  /** There is new work: ends the gap between two looks. Does nothing to a consumer that was not started. */
+  /** There is new work: begins to consume, or ends the gap between two looks. Does nothing to a consumer that was stopped. */
   poke(): Promise<void>;
   status(): Promise<ConsumerStatus>;
 }
@@ -72,7 +72,7 @@ export type ConsumerObjectClass<Env> = new (
   env: Env,
 ) => ConsumerObjectStub & { alarm(): Promise<void> };
 
-/** The storage's key for whether it is on. */
+/** The storage's key for whether it is on: `false` once it was stopped, nothing before it was started. */
 const ON = "eddy:on";
 /** How soon an object that was ended in the middle of a drain is woken. While its alarm is being handled the next one waits, so this may be short. */
 const BACKSTOP_MS = 1_000;
@@ -131,7 +131,9 @@ export function consumerObject<Env>(options: ConsumerObjectOptions<Env>): Consum
     }
 
     async poke(): Promise<void> {
-      if ((await this.#storage.get(ON)) !== true) return;
+      const on = await this.#storage.get(ON);
+      if (on === false) return;
+      if (on !== true) await this.#storage.put(ON, true);
       this.#poked = true;
       if (this.#draining === undefined) this.#alarm.setBy(Date.now());
     }

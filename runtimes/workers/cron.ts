@@ -51,7 +51,7 @@ export function createCronHandler<Env>(options: CronHandlerOptions<Env>): CronHa
   return Object.freeze<CronHandler<Env>>({
     async scheduled(event, env, ctx) {
       const platform = invocations.platform(ctx, "cron");
-      await invocations.startConsumer(env);
+      await invocations.pokeConsumer(env);
       if (options.drain === false) return;
       const { queues, budget } = options.drain ?? {};
       const report = await invocations.withBroker(env, platform, (broker) =>
@@ -71,9 +71,12 @@ export function createCronHandler<Env>(options: CronHandlerOptions<Env>): CronHa
     async produce(env, ctx, work) {
       const platform = invocations.platform(ctx, "request");
       return await invocations.withBroker(env, platform, async (broker) => {
-        const result = await work(new Producer({ broker, platform }));
-        invocations.pokeConsumer(env, platform);
-        return result;
+        try {
+          return await work(new Producer({ broker, platform }));
+        } finally {
+          // Work that failed may have enqueued something before, or have lost an answer.
+          platform.keepAlive(invocations.pokeConsumer(env));
+        }
       });
     },
   });

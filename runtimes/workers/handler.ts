@@ -62,9 +62,7 @@ export function createWorkersHandler<Env>(options: WorkersHandlerOptions<Env>): 
         log,
       });
       const response = await fetch(request);
-      if (response.ok && request.method === "POST" && /\/jobs$/.test(new URL(request.url).pathname)) {
-        invocations.pokeConsumer(env, platform);
-      }
+      if (mayHaveBroughtWork(request, response)) platform.keepAlive(invocations.pokeConsumer(env));
       return response;
     });
   };
@@ -80,6 +78,12 @@ export function createWorkersHandler<Env>(options: WorkersHandlerOptions<Env>): 
       return await response;
     },
   });
+}
+
+/** Whether jobs may be ready that were not. Of many lines, the first can be in the queue when a later one is too much, or the broker fails. */
+function mayHaveBroughtWork({ method, url }: Request, { ok, status }: Response): boolean {
+  if (method !== "POST" || !/\/(?:jobs|redrive|resume)$/.test(new URL(url).pathname)) return false;
+  return ok || status === 413 || status >= 500;
 }
 
 /** The answer where no token is set, or one that nobody can send: the HTTP app takes jobs and runs them, so it is never open to everybody. */

@@ -6,9 +6,10 @@
 import type { Broker } from "../../src/broker.ts";
 import type { LogSink } from "../../src/job.ts";
 import type { Platform, PlatformLimits } from "../../src/platform.ts";
+import { noError } from "../../src/thrown.ts";
 import type { ConsumerObjectStub } from "./consumer_object.ts";
 import type { DefinitionSource } from "./definition.ts";
-import type { WorkersPlan, WorkersTrigger } from "./limits.ts";
+import { type WorkersPlan, type WorkersTrigger, workersLimits } from "./limits.ts";
 import { consoleLog } from "./log.ts";
 import { workersPlatform } from "./platform.ts";
 import type { InvocationContext } from "./types.ts";
@@ -21,11 +22,17 @@ export interface InvocationOptions<Env> {
   readonly plan?: WorkersPlan;
   /** Replaces any of the limits of an invocation. */
   readonly limits?: Partial<PlatformLimits>;
-  /** The consumer's object, if there is one: poked after an enqueue by HTTP or `produce`, and made sure of by each cron. */
+  /**
+   * The consumer's object, if there is one. It is poked, which starts one that never was, by each request that brings work, each `produce` and each cron: one call of an object, and
+   * so one request fewer that the invocation may spend on anything else.
+   */
   readonly consumer?: (env: Env) => ConsumerObjectStub;
   /** Where log lines go. By default the console, as JSON. */
   readonly log?: LogSink;
 }
+
+/** Calls of objects are requests of the invocation, and there is one: the poke. */
+const POKE_REQUESTS = 1;
 
 /** The invocations of one Worker. Making it does no I/O. */
 export class Invocations<Env> {
@@ -38,8 +45,15 @@ export class Invocations<Env> {
   }
 
   platform(ctx: InvocationContext, trigger: WorkersTrigger): Platform {
-    const { plan, limits } = this.#options;
-    return workersPlatform({ ctx, trigger, plan, limits });
+    const { plan = "free", limits, consumer } = this.#options;
+    if (consumer === undefined) return workersPlatform({ ctx, trigger, plan, limits });
+    const { requests } = workersLimits(plan, trigger, limits);
+    return workersPlatform({
+      ctx,
+      trigger,
+      plan,
+      limits: { ...limits, requests: Math.max(1, requests - POKE_REQUESTS) },
+    });
   }
 
   /** Gives `work` a connection for as long as it takes, and answers what it answers. */
@@ -52,13 +66,14 @@ export class Invocations<Env> {
     }
   }
 
-  /** Makes sure that the consumer is on, if there is one. */
-  async startConsumer(env: Env): Promise<void> {
-    await this.#options.consumer?.(env).start();
-  }
-
-  /** Tells the consumer of new work, if there is one. Should it not arrive, the consumer looks by itself before long. */
-  pokeConsumer(env: Env, platform: Platform): void {
-    if (this.#options.consumer !== undefined) platform.keepAlive(this.#options.consumer(env).poke());
+  /** Tells the consumer of new work, if there is one. Never rejects: should it not arrive, that is logged, and the next one does as well. */
+  async pokeConsumer(env: Env): Promise<void> {
+    try {
+      await this.#options.consumer?.(env).poke();
+    } catch (error) {
+      this.log("error", "The consumer could not be poked: until it is, its jobs may have to wait", {
+        error: error instanceof Error ? error.message : noError(error),
+      });
+    }
   }
 }

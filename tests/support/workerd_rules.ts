@@ -1,7 +1,7 @@
 /**
  * Runs inside workerd, before the code under test: imposes what Cloudflare's production imposes and a local workerd does not.
  *
- * - requests (fetches and WebSockets) are counted for each invocation and refused above a limit;
+ * - requests (fetches, WebSockets and calls of objects) are counted for each invocation and refused above a limit;
  * - six connections are open at a time: a further request waits until one has been answered and its body read or cancelled;
  * - the clock stands still while code computes, and moves at I/O only;
  * - an invocation that is longer than the wall limit is cut off: nothing it waits for comes any more.
@@ -24,6 +24,8 @@ export interface InvocationRecord {
   /** Requests made, refused ones included. */
   readonly requests: number;
   readonly refused: number;
+  /** Calls of objects: they are among the requests. */
+  readonly objectCalls: number;
   /** The most connections that were open at a time. */
   readonly connections: number;
   /** By the real clock. */
@@ -37,6 +39,7 @@ interface Invocation {
   readonly startedAt: number;
   requests: number;
   refused: number;
+  objectCalls: number;
   open: number;
   mostOpen: number;
   readonly waiting: (() => void)[];
@@ -216,6 +219,7 @@ export async function invocation<T>(
     startedAt: real.now(),
     requests: 0,
     refused: 0,
+    objectCalls: 0,
     open: 0,
     mostOpen: 0,
     waiting: [],
@@ -232,8 +236,9 @@ export async function invocation<T>(
     }
   });
   const record = (error: string | null) => {
-    const { requests, refused, mostOpen: connections, cut } = one;
-    records.push({ kind, requests, refused, connections, ms: real.now() - one.startedAt, cut, error });
+    const { requests, refused, objectCalls, mostOpen: connections, cut } = one;
+    const ms = real.now() - one.startedAt;
+    records.push({ kind, requests, refused, objectCalls, connections, ms, cut, error });
   };
   try {
     const { wallMs } = rules;
@@ -318,7 +323,7 @@ function methodsOf(Class: ObjectClass): Set<string> {
   return names;
 }
 
-/** Bindings whose calls count as I/O when they are answered. */
+/** Bindings whose calls are counted, and are I/O when they are answered. */
 function wrapped(env: Bindings): Bindings {
   return Object.fromEntries(
     Object.entries(env).map(([name, binding]) => [
@@ -343,8 +348,11 @@ function namespaceUnderRules(namespace: Namespace): Namespace {
       return new Proxy(stub, {
         get:
           (_, name: string) =>
-          (...args: unknown[]) =>
-            incoming((stub[name] as (...all: unknown[]) => Promise<unknown>)(...args)),
+          async (...args: unknown[]) => {
+            const invocation = count();
+            if (invocation !== undefined) invocation.objectCalls += 1;
+            return await incoming((stub[name] as (...all: unknown[]) => Promise<unknown>)(...args));
+          },
       });
     },
   };

@@ -60,7 +60,6 @@ async function until(what: string, condition: () => boolean | Promise<boolean>):
 
 test("does nothing before it is started, then works off what is there and what comes", async () => {
   const before = await enqueue(120);
-  await ask("poke");
   expect(await ask("status")).toMatchObject({ on: false, draining: false, lastReport: null });
   await workerd.records();
   await ask("start");
