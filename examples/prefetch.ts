@@ -1,5 +1,5 @@
 /**
- * How a worker sizes its claims: three backlogs, one slot, and what each claim brought. `bun run demo` runs it.
+ * How a worker sizes its claims: three backlogs, one slot, and what each claim brought. `npm run demo` runs it.
  *
  * @module
  */

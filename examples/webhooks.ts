@@ -2,7 +2,7 @@
  * A worker that delivers webhooks: each job's body is posted, byte for byte, to one URL, with a signature that the receiver can check.
  *
  * ```sh
- * EDDY_WEBHOOK_URL=https://example.com/hook EDDY_WEBHOOK_SECRET=… bun run worker examples/webhooks.ts
+ * EDDY_WEBHOOK_URL=https://example.com/hook EDDY_WEBHOOK_SECRET=… npm run worker -- examples/webhooks.ts
  * ```
  *
  * @module

@@ -2,8 +2,8 @@
  * A small worker: one queue of e-mails. The commands run it where a folder has no `worker.ts` of its own.
  *
  * ```sh
- * bun run enqueue emails '{"to":"ada@example.com","subject":"Hello"}'
- * bun run worker
+ * npm run enqueue -- emails '{"to":"ada@example.com","subject":"Hello"}'
+ * npm run worker
  * ```
  *
  * @module

@@ -10,12 +10,11 @@ import type { Shell } from "./shell.ts";
 /** The commands that package.json has a script for, and deno.json a task; the others are reached through `eddy`. */
 const SCRIPTS: ReadonlySet<string> = new Set(["worker", "enqueue", "drain", "stats", "demo"]);
 
-type Words = Pick<Shell, "start" | "hint">;
+type Words = Pick<Shell, "start">;
 
 /** How people start a command. */
 export function invocation(command: string, { start }: Words): string {
-  const before = SCRIPTS.has(command) ? (start.scripts ?? start.any) : start.any;
-  return `${before} ${command}`;
+  return (SCRIPTS.has(command) ? start.script?.(command) : undefined) ?? `${start.any} ${command}`;
 }
 
 const WIDTH = 100;
@@ -41,15 +40,15 @@ export function commandHelp(command: Command, words: Words): string {
 }
 
 /** The list of commands. */
-export function overview(commands: readonly Command[], { start, hint }: Words): string {
+export function overview(commands: readonly Command[], { start }: Words): string {
   const lines = commands.map((command): [string, string] => [
     `${command.name} ${command.args}`.trim(),
     command.summary,
   ]);
   const also =
-    start.scripts === undefined
+    start.script === undefined
       ? ""
-      : `, or for ${[...SCRIPTS].join(", ")} just: ${start.scripts} COMMAND [flags]`;
+      : `, or for ${[...SCRIPTS].join(", ")} just: ${start.script("COMMAND")} [flags]`;
   return `Eddy, a queue worker for the edge.
 
 Usage: ${start.any} COMMAND [flags]${also}
@@ -57,7 +56,7 @@ Usage: ${start.any} COMMAND [flags]${also}
 Commands:
 ${columns(lines)}
 
-Each command has --help (-h); --version prints Eddy's.${hint === undefined ? "" : ` ${hint}`}`;
+Each command has --help (-h); --version prints Eddy's.`;
 }
 
 function valueName(flag: Flag): string {

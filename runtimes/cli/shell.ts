@@ -12,16 +12,14 @@ import type { Address, FetchHandler, HttpServer } from "./address.ts";
 export interface Start {
   /** What stands before any command's name: `"npx eddy"`. */
   readonly any: string;
-  /** What stands before the name of a command that has a script of its own, where there are scripts: `"bun run"`. */
-  readonly scripts?: string;
+  /** How a command is started that has a script of its own, where there are scripts: `bun run NAME`. Flags stand behind it. */
+  script?(name: string): string;
 }
 
 export interface Shell {
   readonly platform: Platform;
   /** How commands are started in the current folder. */
   readonly start: Start;
-  /** A sentence at the end of the list of commands, about starting them in yet another way. */
-  readonly hint?: string;
   /**
    * How a permission is given that the runtime refused, where it has such.
    *

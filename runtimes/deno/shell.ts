@@ -16,10 +16,13 @@ export function denoShell(): Shell {
   const hasTasks = inCheckout();
   return {
     platform: denoPlatform(),
-    start: hasTasks ? { any: "deno task eddy", scripts: "deno task" } : { any: `deno run ${main}` },
+    // Deno came with the checkout's packages, and need not be on the PATH.
+    start: hasTasks
+      ? { any: "npx deno task eddy", script: (name) => `npx deno task ${name}` }
+      : { any: `deno run ${main}` },
     permissionHint: (command, flags) =>
       hasTasks
-        ? `To permit it, add it to ${flags} of the task in deno.json, or start \`deno run FLAGS runtimes/deno/main.ts ${command}\` with flags of your own.`
+        ? `To permit it, add it to ${flags} of the task in deno.json, or start \`npx deno run FLAGS runtimes/deno/main.ts ${command}\` with flags of your own.`
         : `To permit it, start \`deno run FLAGS ${main} ${command}\` with it in ${flags}.`,
     stdin: () => Deno.stdin.readable,
     sqlite: openSqlite,

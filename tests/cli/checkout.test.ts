@@ -58,6 +58,7 @@ describe("what help and hints tell people to type exists where they are", () => 
     const run = async (...args: string[]) => {
       await using command = new RunningCommand([process.execPath, join(bin, "eddy"), ...args], {
         cwd: folder.path,
+        env: { npm_config_user_agent: "npm/11.0.0 node/v20.0.0" },
       });
       return await command.ended();
     };
@@ -70,24 +71,44 @@ describe("what help and hints tell people to type exists where they are", () => 
     }
   });
 
-  test("in the checkout, even through a link to it: its scripts", async () => {
+  test("in the checkout, even through a link to it: its scripts, by the program that ran one", async () => {
     await using folder = await scratch();
     await symlink(ROOT, folder.file("link"));
-    for (const cwd of [ROOT, folder.file("link")]) {
-      const list = await eddy(["--help"], { cwd });
-      expect(list.out).toContain("\nUsage: bun run eddy COMMAND [flags], or for worker, ");
-      expect(list.out).toContain(" just: bun run COMMAND [flags]\n");
-      expect(list.out).toContain("With npm: npm run eddy -- COMMAND [flags].");
-      expect((await eddy(["enqueue"], { cwd })).err).toEndWith("\nSee `bun run enqueue --help`.\n");
-      expect((await eddy(["redrive"], { cwd })).err).toEndWith("\nSee `bun run eddy redrive --help`.\n");
+    for (const [agent, cwd, run, after] of [
+      ["npm/11.0.0 node/v20.0.0", ROOT, "npm run", " --"],
+      // Started without a script.
+      ["", ROOT, "npm run", " --"],
+      ["bun/1.4.5 npm/? node/v26", folder.file("link"), "bun run", ""],
+    ] as const) {
+      const eddyOf = (...args: string[]) => eddy(args, { cwd, env: { npm_config_user_agent: agent } });
+      const list = await eddyOf("--help");
+      expect(list.out).toContain(`\nUsage: ${run} eddy${after} COMMAND [flags], or for worker, `);
+      expect(list.out).toContain(` just: ${run} COMMAND${after} [flags]\n`);
+      expect((await eddyOf("enqueue")).err).toEndWith(`\nSee \`${run} enqueue${after} --help\`.\n`);
+      expect((await eddyOf("redrive")).err).toEndWith(`\nSee \`${run} eddy${after} redrive --help\`.\n`);
     }
+  });
+
+  test("with npm, just as it says", async () => {
+    const run = async (...args: string[]) => {
+      await using command = new RunningCommand(["npm", "run", "-s", ...args], { cwd: ROOT });
+      return await command.ended();
+    };
+    const { err } = await run("drain", "--", "--max-ms");
+    const [, hint] = /^See `npm run (.+)`\.$/m.exec(err) ?? [];
+    expect(hint).toBe("drain -- --help");
+    const help = await run(...hint!.split(" "));
+    expect([help.code, help.out]).toEqual([
+      0,
+      expect.stringContaining("\nUsage: npm run drain -- [FILE] [flags]\n"),
+    ]);
   });
 
   test("with Deno: its tasks in the checkout, elsewhere the program", async () => {
     await using folder = await scratch();
     const main = join(ROOT, "runtimes/deno/main.ts");
     for (const [cwd, words] of [
-      [ROOT, "deno task enqueue"],
+      [ROOT, "npx deno task enqueue"],
       [folder.path, `deno run ${main} enqueue`],
     ] as const) {
       const deno = join(ROOT, "node_modules/.bin/deno");

@@ -80,11 +80,17 @@ describe("help", () => {
       expect(scripts[command]).toBe(`${scripts.eddy} ${command}`);
     }
     for (const args of [["stats"], ["eddy", "redrive"], ["redis-http"]]) {
-      await using run = new RunningCommand([process.execPath, "run", ...args, "--help"], { cwd: ROOT });
+      // This test itself may have been started by npm.
+      const env = { npm_config_user_agent: `bun/${Bun.version}` };
+      await using run = new RunningCommand([process.execPath, "run", ...args, "--help"], { cwd: ROOT, env });
       const { code, out } = await run.ended();
       expect(code).toBe(0);
       expect(out).toContain(`Usage: bun run ${args.join(" ")}`);
     }
+    await using npm = new RunningCommand(["npm", "run", "-s", "redis-http", "--", "--help"], {
+      cwd: ROOT,
+    });
+    expect((await npm.ended()).out).toContain("Usage: npm run redis-http -- [options]\n");
   });
 });
 

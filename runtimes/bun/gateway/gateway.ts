@@ -31,7 +31,7 @@ export interface GatewayOptions {
   readonly maxBodyBytes?: number;
   /** How long Redis may take to connect or to answer, in milliseconds. Default 10,000. */
   readonly redisTimeoutMs?: number;
-  /** How often a subscription is sent a comment line, in milliseconds. Default 15,000. */
+  /** How often a subscription is sent a comment line, in milliseconds. Default 2,000: by its absence a worker knows that it would not be woken. */
   readonly pingMs?: number;
 }
 
@@ -83,7 +83,7 @@ export class Gateway {
     this.#address = parseRedisUrl(options.redis ?? "redis://127.0.0.1:6379");
     this.#maxBodyBytes = options.maxBodyBytes ?? 10 * 1024 * 1024;
     this.#redisTimeoutMs = options.redisTimeoutMs ?? 10_000;
-    this.#pingMs = options.pingMs ?? 15_000;
+    this.#pingMs = options.pingMs ?? 2_000;
     this.#redis = new RedisConnection(this.#address, this.#redisTimeoutMs);
     const hostname = (options.hostname ?? "127.0.0.1").replace(/^\[(.*)\]$/, "$1");
     this.#server = Bun.serve({

@@ -1,18 +1,19 @@
 /**
- * `bun run redis-http`: the development gateway as a command.
+ * `npm run redis-http`: the development gateway as a command.
  *
  * @module
  */
 import { randomBytes } from "node:crypto";
 import { bunPlatform } from "../platform.ts";
+import { scriptOn } from "../start.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
-import { HELP, readCommandLine } from "./options.ts";
+import { help, readCommandLine } from "./options.ts";
 import { parseRedisUrl } from "./redis_url.ts";
 import { RedisWatch } from "./redis_watch.ts";
 
 const line = readCommandLine(Bun.argv.slice(2), Bun.env);
 if (line.kind === "help") {
-  process.stdout.write(HELP);
+  process.stdout.write(help(scriptOn(Bun.env, "redis-http")));
   process.exit(0);
 }
 if (line.kind === "wrong") {

@@ -7,9 +7,11 @@ import { parseArgs } from "node:util";
 import { isToken } from "../../../src/http/auth.ts";
 import { parseRedisUrl } from "./redis_url.ts";
 
-export const HELP = `Serves Upstash's REST protocol in front of a Redis, for development and tests.
+/** The text of `--help`. */
+export function help(start: string): string {
+  return `Serves Upstash's REST protocol in front of a Redis, for development and tests.
 
-Usage: bun run redis-http [options]
+Usage: ${start} [options]
 
   --redis URL     the Redis, as redis://host:6379 or rediss://user:password@host:6379/0
                   (EDDY_REDIS_URL; default redis://127.0.0.1:6379)
@@ -24,6 +26,7 @@ Exit code: 0 when it was stopped, 1 when it cannot listen there or a variable ca
 
 Put a password or a token into the environment rather than on the command line, where other users can see it.
 `;
+}
 
 export type CommandLine =
   | { readonly kind: "help" }

@@ -49,6 +49,8 @@ export async function openSubscription(options: SubscriptionOptions): Promise<Su
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   let link: Link | undefined;
   let ping: ReturnType<typeof setInterval> | undefined;
+  /** When Redis was asked for a sign of life that it has not given. */
+  let askedAt: number | undefined;
   let ended = false;
 
   const end = () => {
@@ -69,11 +71,20 @@ export async function openSubscription(options: SubscriptionOptions): Promise<Su
 
   link = await openLink(options.address, options.timeoutMs, end);
   const opened = link;
+  const ask = () => {
+    // A Redis that stands still breaks no connection, and would go on to be listened to.
+    if (askedAt !== undefined && performance.now() - askedAt > options.timeoutMs) return end();
+    askedAt ??= performance.now();
+    opened.push(["PING"]);
+  };
   const source: UnderlyingDefaultSource<Uint8Array> = {
     start(stream) {
       controller = stream;
+      // Lost right after it was there.
+      if (ended) return;
       opened.listen([options.command, options.channel], (reply) => {
         first.resolve(reply);
+        askedAt = undefined;
         if (ended) return;
         if ((stream.desiredSize ?? 0) < -MOST_BEHIND_BYTES) {
           // Closed, it would still be given all that waits for it.
@@ -82,7 +93,7 @@ export async function openSubscription(options: SubscriptionOptions): Promise<Su
         }
         stream.enqueue(isPong(reply) ? PING_LINE : encoder.encode(toEvent(reply)));
       });
-      ping = setInterval(() => opened.push(["PING"]), options.pingMs);
+      ping = setInterval(ask, options.pingMs);
     },
     cancel: end,
   };

@@ -329,17 +329,17 @@ describe("HTTP beside the worker", () => {
 });
 
 describe("words and permissions", () => {
-  test("help and mistakes name `deno task`", async () => {
+  test("help and mistakes name `npx deno task`", async () => {
     const help = await run(["eddy", "--help"]);
     expect([help.code, help.out]).toEqual([
       0,
-      expect.stringContaining("Usage: deno task eddy COMMAND [flags]"),
+      expect.stringContaining("Usage: npx deno task eddy COMMAND [flags]"),
     ]);
     expect(help.out).not.toContain("bun");
     const wrong = await run(["stats", "--hush"]);
     expect([wrong.code, wrong.err]).toEqual([
       2,
-      "Cannot read the arguments: --hush is unknown\nSee `deno task stats --help`.\n",
+      "Cannot read the arguments: --hush is unknown\nSee `npx deno task stats --help`.\n",
     ]);
   });
 
@@ -348,7 +348,7 @@ describe("words and permissions", () => {
     expect(code).toBe(1);
     expect(err).toBe(
       'Cannot go on without a permission: Requires read access to "/var/eddy-nowhere.sqlite" (--allow-read)\n' +
-        "To permit it, add it to --allow-read of the task in deno.json, or start `deno run FLAGS runtimes/deno/main.ts stats` with flags of your own.\n",
+        "To permit it, add it to --allow-read of the task in deno.json, or start `npx deno run FLAGS runtimes/deno/main.ts stats` with flags of your own.\n",
     );
   });
 
@@ -372,7 +372,7 @@ describe("words and permissions", () => {
     })();
     expect([code, err]).toEqual([
       1,
-      `Cannot open ${file}: Deno does not let this program read and write it; allow both with --allow-read and --allow-write\nTo permit it, add it to --allow-read and --allow-write of the task in deno.json, or start \`deno run FLAGS runtimes/deno/main.ts stats\` with flags of your own.\n`,
+      `Cannot open ${file}: Deno does not let this program read and write it; allow both with --allow-read and --allow-write\nTo permit it, add it to --allow-read and --allow-write of the task in deno.json, or start \`npx deno run FLAGS runtimes/deno/main.ts stats\` with flags of your own.\n`,
     ]);
   });
 
