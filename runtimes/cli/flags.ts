@@ -23,7 +23,7 @@ export type Flag =
       readonly default?: string;
       readonly help: string;
     }
-  /** A whole number from `least` on, in `unit`. */
+  /** A whole number from `least` on, in `unit`, which is empty where it counts nothing. */
   | {
       readonly kind: "count";
       readonly unit: string;

@@ -36,7 +36,9 @@ export function commandHelp(command: Command, words: Words): string {
     `Exit code:\n${columns(exits)}`,
     reflowed(command.notes.trim()),
     `Flags:\n${columns(flags)}`,
-  ].join("\n\n");
+  ]
+    .filter((paragraph) => paragraph !== "")
+    .join("\n\n");
 }
 
 /** The list of commands. */
@@ -75,7 +77,7 @@ function valueName(flag: Flag): string {
 
 function flagHelp(flag: Flag): string {
   const parts = [flag.help];
-  if (flag.kind === "count") parts.push(`in ${flag.unit}`);
+  if (flag.kind === "count" && flag.unit !== "") parts.push(`in ${flag.unit}`);
   if (flag.kind === "list") parts.push("may be given several times");
   if ("default" in flag && flag.default !== undefined) parts.push(`default ${flag.default}`);
   return parts.join("; ");

@@ -34,6 +34,11 @@ export function broken(report: ChaosReport): string[] {
   return lines;
 }
 
+/** The last line: whether all that was promised held. */
+export function ending(lines: readonly string[]): string {
+  return lines.length === 0 ? "PASS: every promise was kept" : "FAIL: a promise was broken, as said above";
+}
+
 const SECOND_MS = 1_000;
 
 /** A table in Markdown, a row a report. Gaps in seconds. */

@@ -4,6 +4,8 @@
  *
  * @module
  */
+import { UsageError } from "../../runtimes/cli/flags.ts";
+import { runScript } from "../support/script.ts";
 import { MUTANTS } from "./list.ts";
 import type { Mutant } from "./mutant.ts";
 import { Tree } from "./tree.ts";
@@ -14,10 +16,9 @@ const TIMEOUT_MS = 120_000;
 async function main(names: readonly string[]): Promise<number> {
   const unknown = names.filter((name) => !MUTANTS.some((one) => one.name === name));
   if (unknown.length > 0) {
-    console.log(
-      `Cannot run ${unknown.join(", ")}: unknown; the mutants are ${MUTANTS.map((one) => one.name).join(", ")}`,
+    throw new UsageError(
+      `Cannot run ${unknown.join(", ")}: there is none of that name; leave it out, or see --list`,
     );
-    return 1;
   }
   const chosen = names.length === 0 ? MUTANTS : MUTANTS.filter((one) => names.includes(one.name));
   const tree = new Tree();
@@ -52,4 +53,16 @@ async function dies(tree: Tree, mutant: Mutant): Promise<boolean> {
   return failed !== undefined;
 }
 
-process.exit(await main(process.argv.slice(2)));
+await runScript({
+  name: "mutants",
+  args: "[NAME…]",
+  summary: "Take one guard after the other out of a copy of the project",
+  about: "One of the tests that a mutant names must go red without its guard. Runs those named, else all.",
+  exits: { 0: "every mutant died", 1: "a mutant lives, or a test was red without any" },
+  flags: { list: { kind: "switch", help: "print the names, and run none" } },
+  async run({ flags, positionals }) {
+    if (!flags.list) return await main(positionals);
+    for (const { name, loses } of MUTANTS) console.log(`${name.padEnd(40)} ${loses}`);
+    return 0;
+  },
+});

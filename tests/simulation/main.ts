@@ -4,61 +4,13 @@
  * @module
  */
 import { availableParallelism } from "node:os";
-import { parseArgs } from "node:util";
+import { UsageError } from "../../runtimes/cli/flags.ts";
+import { runScript } from "../support/script.ts";
 import { ENGINES, type EngineName, playOn } from "./engines.ts";
 import { generatePlan } from "./generate.ts";
 import type { Plan } from "./plan.ts";
 import { type PoolOptions, playSeeds, type SeedResult } from "./pool.ts";
 import { shrink } from "./shrink.ts";
-
-const HELP = `Plays simulated worlds: workers, drains and a producer on one broker, with faults, all by a seed.
-
-  npm run simulate -- --seeds N     plays N worlds (10,000 if not said), prints those that break a promise
-  npm run simulate -- --seed S      replays the world of a seed and tells all that happens
-  npm run simulate -- --plan FILE   replays a plan (JSON; - for standard input)
-
-  --engine E      on this engine: ${ENGINES.join(", ")} (memory)
-  --from S        the first seed (1)
-  --processes P   on so many processes (the number of cores)
-  --shrink        with --seed or --plan: also looks for the smallest world that breaks the same promise
-`;
-
-async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      seeds: { type: "string", default: "10000" },
-      from: { type: "string", default: "1" },
-      seed: { type: "string" },
-      plan: { type: "string" },
-      engine: { type: "string", default: "memory" },
-      processes: { type: "string", default: String(availableParallelism()) },
-      shrink: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
-    },
-  });
-  if (values.help) {
-    console.log(HELP);
-    return 0;
-  }
-  const { shrink: shrinks } = values;
-  const engine = ENGINES.find((one) => one === values.engine);
-  if (engine === undefined) {
-    throw new RangeError(`Cannot simulate: --engine is unknown; use one of ${ENGINES.join(", ")}`);
-  }
-  if (values.plan !== undefined) {
-    const text = await (values.plan === "-" ? Bun.stdin : Bun.file(values.plan)).text();
-    return replay(engine, JSON.parse(text) as Plan, shrinks);
-  }
-  if (values.seed !== undefined) return replay(engine, generatePlan(whole("--seed", values.seed)), shrinks);
-  const [from, count] = [whole("--from", values.from), whole("--seeds", values.seeds)];
-  return many({ engine, from, count, processes: whole("--processes", values.processes) });
-}
-
-function whole(name: string, text: string): number {
-  const value = Number(text);
-  if (Number.isSafeInteger(value) && value >= 0) return value;
-  throw new RangeError(`Cannot simulate: ${name} is no whole number from 0 on; give one`);
-}
 
 async function many(options: PoolOptions & { readonly engine: EngineName }): Promise<number> {
   const { engine, count } = options;
@@ -110,9 +62,48 @@ async function smallest(engine: EngineName, plan: Plan): Promise<void> {
   console.log(lines.slice(-60).join("\n"));
 }
 
-process.exit(
-  await main().catch((error: unknown) => {
-    console.log(error instanceof Error ? error.message : String(error));
-    return 1;
-  }),
-);
+async function planIn(file: string): Promise<Plan> {
+  try {
+    return JSON.parse(await (file === "-" ? Bun.stdin : Bun.file(file)).text()) as Plan;
+  } catch (error) {
+    throw new UsageError("Cannot use --plan: it names no file of JSON; give one, or - for standard input", {
+      cause: error,
+    });
+  }
+}
+
+await runScript({
+  name: "simulate",
+  summary: "Play simulated worlds",
+  about: `Workers, drains and a producer on one broker, with faults, all by a seed. Prints the worlds that break a promise, and the smallest
+found of the first; with --seed or --plan it replays one world and tells all that happens in it.`,
+  exits: { 0: "no promise was broken", 1: "a promise was broken, or the run itself failed" },
+  flags: {
+    seeds: { kind: "count", unit: "worlds", least: 1, default: 10_000, help: "how many to play" },
+    from: { kind: "count", unit: "", least: 0, default: 1, help: "the first seed" },
+    seed: { kind: "count", unit: "", least: 0, help: "replay the world of this seed" },
+    plan: { kind: "text", value: "FILE", help: "replay a plan (JSON); - for standard input" },
+    engine: { kind: "choice", of: ENGINES, default: "memory", help: "the engine" },
+    processes: {
+      kind: "count",
+      unit: "",
+      least: 1,
+      default: availableParallelism(),
+      help: "how many processes play",
+    },
+    shrink: {
+      kind: "switch",
+      help: "with --seed or --plan: also look for the smallest world that breaks the same promise",
+    },
+  },
+  async run({ flags }) {
+    const { seeds: count, from, seed, plan, processes, shrink: shrinks } = flags;
+    const engine = flags.engine as EngineName;
+    if (plan !== undefined && seed !== undefined) {
+      throw new UsageError("Cannot use --plan with --seed: each names a world; leave one out");
+    }
+    if (plan !== undefined) return await replay(engine, await planIn(plan), shrinks);
+    if (seed !== undefined) return await replay(engine, generatePlan(seed), shrinks);
+    return await many({ engine, from, count, processes });
+  },
+});
