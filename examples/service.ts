@@ -8,6 +8,7 @@ import { Hono } from "hono";
 import { createApp } from "../src/http/mod.ts";
 import {
   type Broker,
+  InvalidBodyError,
   type LogSink,
   type Platform,
   Producer,
@@ -35,14 +36,19 @@ export async function startService({ broker, platform, log, token }: ServiceOpti
   const producer = new Producer({ broker, platform });
   const app = new Hono();
   app.post("/signup", async (c) => {
-    const { email } = await c.req.json<{ email: string }>();
-    // A second press of the button sends no second e-mail.
-    const sent = await producer.enqueue(
-      emails,
-      { to: email, subject: "Welcome" },
-      { id: `welcome:${email}` },
-    );
+    // What a caller sends may be anything: the queue's schema says whether it is an address.
+    const form: { email?: unknown } | null = await c.req.json().catch(() => null);
+    const to = form?.email as string;
+    // A second press of the button sends no second e-mail. A digest is an id whatever the address is made of.
+    const id = `welcome:${await digestOf(JSON.stringify(to))}`;
+    const sent = await producer.enqueue(emails, { to, subject: "Welcome" }, { id });
     return c.json({ queued: !sent.duplicate }, 202);
+  });
+  app.onError((error, c) => {
+    // The message names places in the body, and quotes nothing of it.
+    if (error instanceof InvalidBodyError) return c.json({ error: error.message }, 422);
+    log("error", "A request failed", { kind: error.name });
+    return c.json({ error: "The request failed" }, 500);
   });
   const api = createApp({
     definition: worker,
@@ -55,6 +61,12 @@ export async function startService({ broker, platform, log, token }: ServiceOpti
   });
   app.route("/", api);
   return { running, fetch: (request) => app.fetch(request) };
+}
+
+/** The SHA-256 of a text, in hexadecimal. */
+async function digestOf(text = ""): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** Log lines as JSON, for whatever collects standard output. */

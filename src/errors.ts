@@ -4,6 +4,7 @@
  *
  * @module
  */
+import type { BodyIssue } from "./schemas.ts";
 
 export interface BrokerErrorOptions extends ErrorOptions {
   /** Default false. */
@@ -83,6 +84,30 @@ export function isPermanent(thrown: unknown): boolean {
     return thrown instanceof PermanentError;
   } catch {
     return false;
+  }
+}
+
+/**
+ * Thrown by an enqueue, before anything is sent: a body that the queue's codec cannot hold, or that does not fit its schema. The sender's fault where the body
+ * came from one, so a service answers with 422 and the message, which quotes nothing of the body.
+ */
+export class InvalidBodyError extends TypeError {
+  override name = "InvalidBodyError";
+  /** The queue's name. */
+  readonly queue: string;
+  /** Which of the jobs that were to be enqueued, from 0 on. */
+  readonly index: number;
+  /** Why, without the queue and the index: a sentence. */
+  readonly reason: string;
+  /** Where: one at least, 20 at most. */
+  readonly issues: readonly BodyIssue[];
+
+  constructor(queue: string, index: number, reason: string, issues: readonly BodyIssue[]) {
+    super(`Cannot enqueue job ${index} to ${queue}: ${reason.replace(/^Cannot /, "cannot ")}`);
+    this.queue = queue;
+    this.index = index;
+    this.reason = reason;
+    this.issues = issues;
   }
 }
 

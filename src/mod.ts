@@ -49,6 +49,7 @@ export {
   BrokerError,
   BrokerRefusedError,
   EnqueueError,
+  InvalidBodyError,
   JobTimeoutError,
   LeaseLostError,
   PermanentError,
@@ -74,7 +75,7 @@ export {
   type QueueOptions,
   queue,
 } from "./queue.ts";
-export type { SchemaIssue, SchemaResult, StandardSchema } from "./schemas.ts";
+export type { BodyIssue, SchemaIssue, SchemaResult, StandardSchema } from "./schemas.ts";
 export { type RunningWorker, startWorker, type WorkerDeps } from "./start.ts";
 export type { QueueStats } from "./stats.ts";
 export { defineWorker, type WorkerDefinition, type WorkerQueue } from "./worker.ts";

@@ -15,14 +15,15 @@ import {
   type Priority,
   type RawBody,
 } from "./broker.ts";
-import { byteLength, decodeBody, encodeBody } from "./codec.ts";
+import { byteLength, encodeBody } from "./codec.ts";
 import { assertEngines } from "./deps.ts";
-import { BrokerError, BrokerRefusedError, EnqueueError } from "./errors.ts";
+import { BrokerError, BrokerRefusedError, EnqueueError, InvalidBodyError } from "./errors.ts";
+import { faultOf, wholeBody } from "./fitting.ts";
 import { assertKnownFields, isRecord, kindOf } from "./known_fields.ts";
 import type { Platform } from "./platform.ts";
 import type { QueueDefinition } from "./queue.ts";
 import { asError, withDeadline } from "./requests.ts";
-import { whyNot } from "./schemas.ts";
+import type { BodyFault } from "./schemas.ts";
 
 export interface EnqueueOptions {
   /**
@@ -86,7 +87,8 @@ export class Producer {
   /**
    * Enqueues one job.
    *
-   * @throws {TypeError} when the body does not fit the queue or an option cannot be used.
+   * @throws {InvalidBodyError} (a TypeError) when the body does not fit the queue's schema or codec; it says where.
+   * @throws {TypeError} when an option cannot be used.
    * @throws {RangeError} when the body is larger than the broker takes.
    * @throws {EnqueueError} when the broker did not take it, or did not answer.
    * @throws {BrokerError} when the queue could not be opened, or the broker refuses us: nothing was enqueued.
@@ -118,13 +120,12 @@ export class Producer {
     // All at once, before anything is waited for: what the caller does to a body afterwards must not change it.
     const raw = jobs.map((job, index) => {
       assertRecord(queue.name, index, job);
-      const body = naming(queue.name, index, () => encodeBody(queue.codec, job.body));
+      const body = encoded(queue, index, job.body);
       return this.#newJob(queue.name, ownBytes(queue.name, index, body), job, index);
     });
     if (queue.schema !== undefined) {
       // What the worker will see is checked: a Date, say, is a text by then.
-      for (const [index, { body }] of raw.entries())
-        await assertFits(queue, decodeBody(queue.codec, body), index);
+      for (const [index, { body }] of raw.entries()) await assertFits(queue, body, index);
     }
     return this.#send(queue, raw);
   }
@@ -147,20 +148,12 @@ export class Producer {
         refuse(queue.name, index, "body", `a ${typeof body}`, "give a string or a Uint8Array");
       }
       if (typeof body === "string" && !body.isWellFormed()) {
-        refuse(
-          queue.name,
-          index,
-          "body",
-          "no well-formed text",
-          "it holds half of a surrogate pair; mend it or give bytes",
-        );
+        const why = "body is no well-formed text; it holds half of a surrogate pair; mend it or give bytes";
+        throw invalidBody(queue, index, wholeBody(why));
       }
       return this.#newJob(queue.name, ownBytes(queue.name, index, body), job, index);
     });
-    for (const [index, { body }] of raw.entries()) {
-      const value = naming(queue.name, index, () => decodeBody(queue.codec, body));
-      await assertFits(queue, value, index);
-    }
+    for (const [index, { body }] of raw.entries()) await assertFits(queue, body, index);
     return this.#send(queue, raw);
   }
 
@@ -311,14 +304,22 @@ function nextChunk(jobs: readonly NewJob[], sizes: readonly number[], from: numb
   return jobs.slice(from, to);
 }
 
-async function assertFits(
-  queue: QueueDefinition<unknown, unknown>,
-  value: unknown,
-  index: number,
-): Promise<void> {
-  if (queue.schema === undefined) return;
-  const why = await whyNot(queue.schema, value);
-  if (why !== undefined) throw new TypeError(`Cannot enqueue job ${index} to ${queue.name}: ${why}`);
+async function assertFits(queue: QueueDefinition, body: RawBody, index: number): Promise<void> {
+  const fault = await faultOf(queue, body);
+  if (fault !== undefined) throw invalidBody(queue, index, fault);
+}
+
+/** A job's body as the queue's codec writes it. */
+function encoded(queue: Pick<QueueDefinition, "name" | "codec">, index: number, body: unknown): RawBody {
+  try {
+    return encodeBody(queue.codec, body);
+  } catch (error) {
+    throw invalidBody(queue, index, wholeBody((error as Error).message));
+  }
+}
+
+function invalidBody({ name }: { readonly name: string }, index: number, fault: BodyFault): InvalidBodyError {
+  return new InvalidBodyError(name, index, fault.reason, fault.issues);
 }
 
 /** A body that is the caller's no more. */
@@ -351,16 +352,6 @@ function assertList(queue: string, jobs: unknown): void {
 function assertRecord(queue: string, index: number, job: unknown): void {
   if (isRecord(job)) return;
   throw new TypeError(`Cannot enqueue job ${index} to ${queue}: it is ${kindOf(job)}; give { body }`);
-}
-
-/** Reads or writes a job's body; the fault it may have is told with the job's index. */
-function naming<T>(queue: string, index: number, act: () => T): T {
-  try {
-    return act();
-  } catch (error) {
-    const why = (error as Error).message.replace(/^C/, "c");
-    throw new TypeError(`Cannot enqueue job ${index} to ${queue}: ${why}`);
-  }
 }
 
 function refuse(queue: string, index: number, field: string, is: string, mend: string): never {

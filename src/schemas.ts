@@ -26,13 +26,33 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 /** What is told of a schema that throws or rejects. What it threw could quote the body, so nothing of that is said. */
 const SCHEMA_THREW = "The queue's schema threw instead of answering; mend the schema";
 
-/** Why a value does not fit a schema, or nothing when it does. Never throws, whatever the schema does; the text names places, never values. */
-export async function whyNot(schema: StandardSchema, value: unknown): Promise<string | undefined> {
+/** One place where a body does not fit. */
+export interface BodyIssue {
+  /** Keys and indices, joined by dots: `lines.3.price`. Empty for the whole body; a key that could be the sender's data is shown as `[…]`. */
+  readonly path: string;
+  /** What is wrong there. Tells no value: a schema's own messages may quote what they complain of, so they are not passed on. */
+  readonly message: string;
+}
+
+/** Why a body does not fit, in a sentence, and where. Neither tells a value. */
+export interface BodyFault {
+  readonly reason: string;
+  readonly issues: readonly BodyIssue[];
+}
+
+/** The most issues that are told of one body. */
+const MOST_ISSUES = 20;
+
+/** Why a value does not fit a schema, or nothing when it does. Never throws, whatever the schema does; the texts name places, never values. */
+export async function whyNot(schema: StandardSchema, value: unknown): Promise<BodyFault | undefined> {
   try {
     const result = await schema["~standard"].validate(value);
-    return result.issues === undefined ? undefined : describeIssues(result.issues);
+    if (result.issues === undefined) return undefined;
+    const paths = new Set(result.issues.slice(0, MOST_ISSUES).map(pathOf));
+    const issues = [...paths].map((path) => ({ path, message: "It does not fit the queue's schema" }));
+    return { reason: describeIssues(result.issues), issues };
   } catch {
-    return SCHEMA_THREW;
+    return { reason: SCHEMA_THREW, issues: [{ path: "", message: SCHEMA_THREW }] };
   }
 }
 
@@ -46,13 +66,21 @@ export function describeIssues(issues: readonly SchemaIssue[]): string {
   return `The body does not fit the queue's schema at: ${[...new Set(places)].join(", ")}${more}`;
 }
 
+/** What of an issue is looked at. */
+type Issue = { readonly path?: readonly unknown[] | undefined };
+
 /** The longest path that is told, in characters. */
 const MAX_PATH_LENGTH = 80;
 /** Keys that a schema's author would write. Others may be the sender's data, as the keys of a map are, and are not told. */
 const PLAIN_KEY = /^(?:[A-Za-z_$][A-Za-z0-9_$]{0,39}|[0-9]{1,40})$/;
 
-/** The path of an issue, cut at 80 characters; a key that is neither a plain identifier nor an index, of 40 characters at most, is shown as `[…]`. */
-export function placeOf(issue: { readonly path?: readonly unknown[] | undefined }): string {
+/** An issue's place as a sentence names it. */
+export function placeOf(issue: Issue): string {
+  return pathOf(issue) || "the whole body";
+}
+
+/** The path of an issue, cut at 80 characters; a key that is neither a plain identifier nor an index, of 40 characters at most, is shown as `[…]`. Empty for the whole body. */
+function pathOf(issue: Issue): string {
   // No more parts than the longest path could show.
   const path = (issue.path ?? [])
     .slice(0, MAX_PATH_LENGTH)
@@ -62,6 +90,5 @@ export function placeOf(issue: { readonly path?: readonly unknown[] | undefined 
       return PLAIN_KEY.test(text) ? text : "[…]";
     })
     .join(".");
-  if (path === "") return "the whole body";
   return path.length > MAX_PATH_LENGTH ? `${path.slice(0, MAX_PATH_LENGTH - 1)}…` : path;
 }

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Context } from "hono";
-import { BrokerError, BrokerRefusedError, EnqueueError } from "../errors.ts";
+import { BrokerError, BrokerRefusedError, EnqueueError, InvalidBodyError } from "../errors.ts";
 import type { LogSink } from "../job.ts";
 
 /** The status codes that the app refuses with. */
@@ -42,9 +42,8 @@ export function brokerRefusal(
 /** Makes an error handler for the app. What nobody foresaw is told in general words only, and logged by its kind and place. */
 export function answerErrors(log: LogSink | undefined): (error: Error, c: Context) => Response {
   return (error, c) => {
-    const refusal =
-      error instanceof BrokerError || error instanceof EnqueueError ? brokerRefusal(error) : error;
-    if (refusal instanceof Refusal) {
+    const refusal = refusalOf(error);
+    if (refusal !== undefined) {
       if (refusal.status === 401) c.header("WWW-Authenticate", "Bearer");
       if (refusal.status === 405) c.header("Allow", (refusal.data.allow as string[]).join(", "));
       return c.json({ error: refusal.message, code: refusal.code, ...refusal.data }, refusal.status);
@@ -59,6 +58,13 @@ export function answerErrors(log: LogSink | undefined): (error: Error, c: Contex
       500,
     );
   };
+}
+
+/** The refusal that an error is told as; nothing of one that nobody foresaw. */
+function refusalOf(error: Error): Refusal | undefined {
+  if (error instanceof Refusal) return error;
+  if (error instanceof InvalidBodyError) return new Refusal(422, "invalid-body", error.reason);
+  return error instanceof BrokerError || error instanceof EnqueueError ? brokerRefusal(error) : undefined;
 }
 
 /** The stack's places without the message, which could quote what was sent. */

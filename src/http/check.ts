@@ -1,23 +1,15 @@
 /**
- * Telling whether a raw body fits a queue, before anything is sent.
+ * Telling whether one of many raw bodies fits a queue, so that the others can be sent without it.
  *
  * @module
  */
 import type { RawBody } from "../broker.ts";
-import { decodeBody } from "../codec.ts";
+import { faultOf } from "../fitting.ts";
 import type { QueueDefinition } from "../queue.ts";
-import { whyNot } from "../schemas.ts";
 
 /** Why a body does not fit, or nothing when it does. The text names places, never values. */
 export async function whyUnfit(queue: QueueDefinition, body: RawBody): Promise<string | undefined> {
-  let value: unknown;
-  try {
-    value = decodeBody(queue.codec, body);
-  } catch (error) {
-    if (error instanceof TypeError) return error.message;
-    throw error;
-  }
-  return queue.schema === undefined ? undefined : await whyNot(queue.schema, value);
+  return (await faultOf(queue, body))?.reason;
 }
 
 /** Whether this is why a body does not fit: it is no JSON at all. */

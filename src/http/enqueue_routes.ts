@@ -10,7 +10,7 @@ import type { Producer } from "../producer.ts";
 import type { QueueDefinition } from "../queue.ts";
 import { brokerRefusal, Refusal } from "./answers.ts";
 import { chunksOf, readLimited } from "./body.ts";
-import { isNoJson, whyUnfit, withoutSchema } from "./check.ts";
+import { isNoJson } from "./check.ts";
 import { type AcceptedLine, ingestLines, lineId, type RejectedLine } from "./ingest.ts";
 import { JOB_OPTIONS_FORM, jobOptionsOf } from "./job_options.ts";
 import { DO, onlyParameters, refuseOtherMethods } from "./known.ts";
@@ -60,9 +60,7 @@ async function enqueueOne(
 ): Promise<Response> {
   const job = jobOptionsOf(c.req.raw.headers);
   const body = await readLimited(c.req.raw, maxBodyBytes);
-  const unfit = await whyUnfit(queue, body);
-  if (unfit !== undefined) throw new Refusal(422, "invalid-body", unfit);
-  const [result] = await options.producer.enqueueRaw(withoutSchema(queue), [{ body, ...job }]);
+  const [result] = await options.producer.enqueueRaw(queue, [{ body, ...job }]);
   return c.json(result!, result!.duplicate ? 200 : 201);
 }
 

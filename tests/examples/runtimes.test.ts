@@ -68,6 +68,12 @@ for (const runtime of RUNTIMES) {
       expect(await signUp()).toEqual([202, { queued: true }]);
       expect(await signUp()).toEqual([202, { queued: false }]);
       await service.outputs(/E-mail sent/);
+      const wrong = ['{"email":"no secret"}', '{"email":{"toString":1}}', "{}", "null", "no json", ""];
+      for (const body of [...wrong, JSON.stringify({ email: "x".repeat(300) })]) {
+        const refused = await fetch(`${url}/signup`, { method: "POST", body });
+        const error = "Cannot enqueue job 0 to emails: The body does not fit the queue's schema at: to";
+        expect([refused.status, await refused.json()]).toEqual([422, { error }]);
+      }
       expect((await fetch(`${url}/health`)).status).toBe(200);
       expect((await fetch(`${url}/v1/queues`)).status).toBe(401);
       const headers = { Authorization: "Bearer a-token" };

@@ -58,8 +58,12 @@ test("a schema that answers only once does not undo what it let pass", async () 
 test("a producer says so", async () => {
   const producer = new Producer({ broker: memoryBroker(), platform });
   for (const body of [2, 3]) {
-    const error = new TypeError(`Cannot enqueue job 0 to numbers: ${REASON}`);
-    await expect(producer.enqueue(numbers, body)).rejects.toEqual(error);
-    await expect(producer.enqueueRaw(numbers, [{ body: String(body) }])).rejects.toEqual(error);
+    const told = {
+      name: "InvalidBodyError",
+      message: `Cannot enqueue job 0 to numbers: ${REASON}`,
+      issues: [{ path: "", message: REASON }],
+    };
+    await expect(producer.enqueue(numbers, body)).rejects.toMatchObject(told);
+    await expect(producer.enqueueRaw(numbers, [{ body: String(body) }])).rejects.toMatchObject(told);
   }
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import * as v from "valibot";
-import { BrokerError, BrokerRefusedError, EnqueueError } from "../../src/errors.ts";
+import { BrokerError, BrokerRefusedError, EnqueueError, InvalidBodyError } from "../../src/errors.ts";
 import { Producer } from "../../src/producer.ts";
 import { type QueueDefinition, queue } from "../../src/queue.ts";
 import { LINK_FAULT } from "../support/faulty_broker.ts";
@@ -246,6 +246,55 @@ describe("a faulty job", () => {
       "Cannot enqueue job 3 to work: The body does not fit the queue's schema at: to",
     );
     expect(world.broker.count()).toBe(0);
+  });
+
+  test("whose body is invalid throws what a program can tell by, and that quotes no value", async () => {
+    const { producer } = setUp();
+    const list = queue("work", { body: v.object({ to: v.array(v.pipe(v.string(), v.email())) }) });
+    const body = { to: ["a@b.example", "a secret", "a secret"] };
+    const given = await failure(producer.enqueue(list, body));
+    const raw = await failure(
+      producer.enqueueRaw(list, [{ body: '{"to":[]}' }, { body: JSON.stringify(body) }]),
+    );
+    for (const [error, index] of [[given, 0] as const, [raw, 1] as const]) {
+      expect(error).toBeInstanceOf(InvalidBodyError);
+      expect(error).toMatchObject({
+        name: "InvalidBodyError",
+        queue: "work",
+        index,
+        reason: "The body does not fit the queue's schema at: to.1, to.2",
+        issues: [
+          { path: "to.1", message: "It does not fit the queue's schema" },
+          { path: "to.2", message: "It does not fit the queue's schema" },
+        ],
+      });
+      expect(JSON.stringify(error) + error.message + error.stack).not.toContain("a secret");
+    }
+    const many = await failure(
+      producer.enqueue(list, { to: Array.from({ length: 1_000 }, () => "a secret") }),
+    );
+    expect((many as InvalidBodyError).issues).toHaveLength(20);
+  });
+
+  test("whose body its codec does not take is invalid too; one whose options are faulty is not", async () => {
+    const { producer } = setUp();
+    const text = queue<unknown>("work", { codec: "text" });
+    const faulty = [
+      producer.enqueue(work, undefined),
+      producer.enqueue(text, "\ud800"),
+      producer.enqueueRaw(work, [{ body: "no json" }]),
+      producer.enqueueRaw(text, [{ body: "\ud800" }]),
+    ];
+    for (const attempt of faulty) {
+      const error = await failure(attempt);
+      expect(error).toBeInstanceOf(InvalidBodyError);
+      const { reason, issues } = error as InvalidBodyError;
+      expect(issues).toEqual([{ path: "", message: reason }]);
+    }
+    expect(await failure(producer.enqueue(work, 1, { id: "" }))).not.toBeInstanceOf(InvalidBodyError);
+    expect(await failure(producer.enqueueRaw(work, [{ body: 5 as never }]))).not.toBeInstanceOf(
+      InvalidBodyError,
+    );
   });
 
   test("is one whose body the worker could not use, though the value given fits", async () => {
