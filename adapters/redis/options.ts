@@ -22,8 +22,8 @@ export interface RedisBrokerOptions {
   /** How often a claim also brings what the guard against evictions reads, in milliseconds. Default 60,000. */
   readonly verifyEveryMs?: number;
   /**
-   * How long a watch may hear nothing at all before it makes sure that it is alive, in milliseconds. Default 60,000; well above the 15,000 at
-   * which the development gateway sends a sign of life.
+   * How long a watch may hear nothing at all before it makes sure that it is alive, in milliseconds. Default 60,000. A server that sends signs of
+   * life by itself, as the development gateway does every 2,000, is doubted as soon as two of them are missing.
    */
   readonly watchSilenceMs?: number;
   /** The largest body in bytes. Default 1,048,576: even if each byte must be escaped, one fits into a request of 10 MB. */

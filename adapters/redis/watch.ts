@@ -16,6 +16,7 @@ export interface WatchOptions {
   readonly token: string;
   readonly channel: string;
   readonly timeoutMs: number;
+  /** How long nothing at all may be heard before it is made sure that something could be, in milliseconds; sooner, see {@linkcode silenceOf}. */
   readonly silenceMs: number;
   readonly onRequest: () => void;
   readonly onWake: () => void;
@@ -76,6 +77,21 @@ async function request(options: WatchOptions, signal: AbortSignal): Promise<Read
   );
 }
 
+/** So many beats of a server may be missing. */
+const MISSING_BEATS = 2;
+/** Beats that came together on their way say little of their pace, in milliseconds. */
+const LEAST_SILENCE_MS = 1_000;
+
+/**
+ * How long may nothing be heard, in milliseconds? Where the server sends signs of life (comment lines) by itself, the pace is known at which they come. Pure.
+ *
+ * @param beatMs the longest time between two of them, and before the first; `undefined` where none came.
+ */
+export function silenceOf(beatMs: number | undefined, silenceMs: number): number {
+  if (beatMs === undefined) return silenceMs;
+  return Math.min(silenceMs, Math.max(LEAST_SILENCE_MS, beatMs * MISSING_BEATS));
+}
+
 /** The longest line that is waited for; a wake-up has some thirty characters. */
 const MAX_LINE = 65_536;
 
@@ -87,6 +103,9 @@ class EventStream {
   #open = true;
   #isConfirmed = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** When the server gave its last sign of life, or confirmed. */
+  #beatAt: number | undefined;
+  #longestBeatMs: number | undefined;
 
   constructor(
     options: WatchOptions,
@@ -123,12 +142,12 @@ class EventStream {
       for (;;) {
         const { value, done } = await reader.read();
         if (done) return this.#broke("the server closed it");
-        this.#heard();
         text += decoder.decode(value, { stream: true });
         const lines = text.split("\n");
         text = lines.pop() ?? "";
         if (text.length > MAX_LINE) return this.#broke("a line was too long");
         for (const line of lines) this.#line(line);
+        this.#heard();
       }
     } catch {
       this.#broke("the connection was lost");
@@ -138,22 +157,34 @@ class EventStream {
   }
 
   #line(line: string): void {
+    if (line.startsWith(":")) this.#beat();
     if (!this.#open || !line.startsWith("data:")) return;
     const data = line.slice(5).trimStart();
     if (data.startsWith("subscribe,")) {
       this.#isConfirmed = true;
+      this.#beatAt = performance.now();
       this.#confirmed.resolve();
     } else if (data.startsWith("message,") && !data.endsWith(`,${PING}`)) this.#options.onWake();
+  }
+
+  #beat(): void {
+    if (this.#beatAt === undefined) return;
+    const now = performance.now();
+    this.#longestBeatMs = Math.max(now - this.#beatAt, this.#longestBeatMs ?? 0);
+    this.#beatAt = now;
   }
 
   /** Any sign of life starts the silence anew. */
   #heard(): void {
     clearTimeout(this.#timer);
-    if (this.#open) this.#timer = setTimeout(() => this.#probe(), this.#options.silenceMs);
+    if (!this.#open) return;
+    this.#timer = setTimeout(() => this.#probe(), silenceOf(this.#longestBeatMs, this.#options.silenceMs));
   }
 
   /** A half-open connection looks like a silent channel. What is published comes back through a live one. */
   #probe(): void {
+    // Where signs of life stay away, news may have done so too: that is not waited for.
+    if (this.#longestBeatMs !== undefined) this.#options.onWake();
     this.#timer = setTimeout(
       () => this.#broke("it is silent, and does not hear itself"),
       this.#options.timeoutMs,

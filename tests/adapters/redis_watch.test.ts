@@ -1,6 +1,7 @@
 /** Subscriptions: none to be had, broken ones, dead ones. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { RedisBroker, type RedisBrokerOptions } from "../../adapters/redis/mod.ts";
+import { silenceOf } from "../../adapters/redis/watch.ts";
 import { startGateway } from "../../runtimes/bun/gateway/gateway.ts";
 import type { BrokerQueue } from "../../src/broker.ts";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
@@ -179,6 +180,25 @@ test("a connection that is open and dead is noticed", async () => {
   expect((await one.ended).message).toContain("silent");
   own.server.thaw();
   await own.stop();
+});
+
+test("a gateway ends a subscription whose Redis stands still", async () => {
+  const own = await startRedisOverHttp({}, { pingMs: 20, redisTimeoutMs: 300 });
+  const queue = await opened(own.gateway.url);
+  const one = listener();
+  await queue.watch!(one.onWake, one.onEnd);
+  own.server.freeze();
+  expect((await one.ended).message).toContain("the server closed it");
+  own.server.thaw();
+  await own.stop();
+});
+
+test("two signs of life that are missing are doubted, one that came early is not the pace, and whoever expects none waits as long as he says", () => {
+  expect(silenceOf(undefined, 60_000)).toBe(60_000);
+  expect(silenceOf(2_000, 60_000)).toBe(4_000);
+  expect(silenceOf(1, 60_000)).toBe(1_000);
+  expect(silenceOf(45_000, 60_000)).toBe(60_000);
+  expect(silenceOf(2_000, 100)).toBe(100);
 });
 
 test("a silent server without signs of life is asked, and a live one kept; asking wakes nobody", async () => {

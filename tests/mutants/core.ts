@@ -124,6 +124,14 @@ export const CORE: readonly Mutant[] = [
     tests: ["tests/unit/waiting.test.ts", "tests/unit/idle.test.ts"],
   },
   {
+    name: "watch-that-begins-during-a-claim",
+    loses: "what came before a watch is not missed by a claim that is answered after it began",
+    file: "src/consume.ts",
+    search: "    this.#woken = true;\n",
+    replace: "    this.#woken = woken;\n",
+    tests: ["tests/unit/idle.test.ts"],
+  },
+  {
     name: "empty-answer-to-a-repeated-claim",
     loses: "a repeated claim that brings nothing is not taken for an empty queue",
     file: "src/consume.ts",

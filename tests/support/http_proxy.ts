@@ -51,7 +51,11 @@ export class HttpProxy {
   readonly url: string;
   /** Decides from now on. By default all requests pass. */
   script: FaultScript = () => PASS;
+  /** Whether streams of events stay open and bring nothing, as through a box that forgot them. Other answers do not suffer. */
+  isDeaf = false;
   requests = 0;
+  /** How many parts of streams of events came. */
+  streamed = 0;
   /** What it did. What is never answered lasts until the client gives up. */
   readonly log = new FaultLog();
   readonly #server: Server;
@@ -116,16 +120,28 @@ export class HttpProxy {
       }
       case "repeat":
         await (await forward()).bytes();
-        return await pass(await forward(), response);
+        return await this.#pass(await forward(), response);
       case "delay": {
         await Bun.sleep(fault.thereMs);
         const answer = await forward();
         await Bun.sleep(fault.backMs);
-        return await pass(answer, response);
+        return await this.#pass(answer, response);
       }
       case "pass":
-        return await pass(await forward(), response);
+        return await this.#pass(await forward(), response);
     }
+  }
+
+  /** Hands an answer on as it comes, so that a stream of events is one. */
+  async #pass(answer: Response, response: ServerResponse): Promise<void> {
+    const headers = told(answer);
+    const isStream = headers["content-type"]?.startsWith("text/event-stream") === true;
+    response.writeHead(answer.status, headers);
+    for await (const part of answer.body ?? []) {
+      if (isStream) this.streamed += 1;
+      if (!(isStream && this.isDeaf)) response.write(part);
+    }
+    response.end();
   }
 
   #forward(request: IncomingMessage, response: ServerResponse, body: Buffer): Promise<Response> {
@@ -153,11 +169,4 @@ function nameOf(fault: HttpFault): string {
 function told(answer: Response): Record<string, string> {
   const type = answer.headers.get("content-type");
   return type === null ? {} : { "content-type": type };
-}
-
-/** Hands an answer on as it comes, so that a stream of events is one. */
-async function pass(answer: Response, response: ServerResponse): Promise<void> {
-  response.writeHead(answer.status, told(answer));
-  for await (const part of answer.body ?? []) response.write(part);
-  response.end();
 }
