@@ -1,12 +1,11 @@
 /**
- * A Cloudflare Worker with NATS: `POST /v1/queues/emails/jobs` enqueues, a cron drains every minute, and, between the crons, a consumer's object does as soon as there is
+ * A Cloudflare Worker with NATS: `POST /v1/queues/emails/jobs` enqueues, a cron drains every minute, and a consumer's object does as soon as there is
  * work. Each invocation opens one WebSocket to the server and closes it at its end; that is one request of its budget, whatever is sent over it.
  *
- * ```sh
- * npx wrangler secret put EDDY_TOKEN --config examples/workers_nats/wrangler.toml          # what callers of the HTTP API send as Bearer token
- * npx wrangler secret put EDDY_BROKER_TOKEN --config examples/workers_nats/wrangler.toml   # the token of the NATS server
- * npx wrangler deploy --config examples/workers_nats/wrangler.toml
- * ```
+ * Each of the two suffices by itself. For crons alone, leave the object and `consumer` out. For the object alone, set `drain: false` and leave the cron out: the first
+ * enqueue through this Worker starts it. Where jobs come past this Worker only, it is started by a cron, or by a call of its `start`.
+ *
+ * How to run and deploy it stands at the head of `wrangler.toml` beside this file.
  *
  * @module
  */

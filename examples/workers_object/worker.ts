@@ -1,11 +1,6 @@
 /**
  * A Cloudflare Worker that needs no server: each queue is a Durable Object, which keeps the jobs and runs the handlers. `POST /v1/queues/emails/jobs` enqueues; new, delayed and failed
- * jobs wake the object by themselves.
- *
- * ```sh
- * npx wrangler secret put EDDY_TOKEN --config examples/workers_object/wrangler.toml
- * npx wrangler deploy --config examples/workers_object/wrangler.toml
- * ```
+ * jobs wake the object by themselves. How to run and deploy it stands at the head of `wrangler.toml` beside this file.
  *
  * @module
  */

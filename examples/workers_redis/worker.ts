@@ -1,12 +1,9 @@
 /**
- * A Cloudflare Worker with Redis: `POST /v1/queues/emails/jobs` enqueues, a cron drains every minute, and, between the crons, a consumer's object does as soon as there is
- * work. Each of the two suffices by itself: leave the object and `consumer` out for crons alone, or set `drain: false` for the object alone.
+ * A Cloudflare Worker with Redis: `POST /v1/queues/emails/jobs` enqueues, a cron drains every minute, and a consumer's object does as soon as there is
+ * work. Each of the two suffices by itself. For crons alone, leave the object and `consumer` out. For the object alone, set `drain: false` and leave the cron out: the first
+ * enqueue through this Worker starts it. Where jobs come past this Worker only, it is started by a cron, or by a call of its `start`.
  *
- * ```sh
- * npx wrangler secret put EDDY_TOKEN          # what callers of the HTTP API send as Bearer token
- * npx wrangler secret put EDDY_BROKER_TOKEN   # the token of Redis over HTTP
- * npx wrangler deploy
- * ```
+ * How to run and deploy it stands at the head of `wrangler.toml` beside this file.
  *
  * @module
  */

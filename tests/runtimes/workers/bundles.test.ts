@@ -99,7 +99,7 @@ const HTTP = ["hono", "src/http", "valibot"];
 const EXPECTED: readonly Expected[] = [
   {
     name: "a Worker with Redis, its HTTP app and a consumer",
-    config: () => "wrangler.toml",
+    config: () => "examples/workers_redis/wrangler.toml",
     most: 60_000,
     rooms: [...CORE, ...HTTP, "adapters/redis", "examples", "examples/workers_redis"],
   },
