@@ -144,8 +144,8 @@ function jobsByTime(limits: BudgetLimits, reserve: BudgetReserve, spent: Spendin
   const leftMs = limits.maxMs - reserve.ms - spent.elapsedMs - spent.roundTripMs;
   if (leftMs <= 0) return 0;
   const expectedMs = spent.averageMs ?? spent.learned?.averageMs;
-  // Of an unknown queue a claim takes one job a slot, to learn what it costs.
-  if (expectedMs === undefined) return Math.max(0, spent.slots - spent.held);
+  // Of an unknown queue a claim takes one job a slot, to learn what it costs; whatever others hold: a run of many queues would learn of one after the other.
+  if (expectedMs === undefined) return Math.max(0, spent.slots - spent.heldOfQueue);
   const least = spent.averageMs === undefined && spent.heldOfQueue === 0 ? 1 : 0;
   return Math.max(least, Math.floor((leftMs / Math.max(expectedMs, 0.01)) * spent.slots) - spent.held);
 }
@@ -160,7 +160,8 @@ function jobsByRequests(
   const left = limits.maxRequests - reserve.requests - spent.requests - claimCosts;
   if (left < 0) return 0;
   const expected = spent.requestsPerJob ?? spent.learned?.requestsPerJob;
-  if (expected === undefined) return left < 1 ? 0 : Math.max(0, Math.min(left, spent.slots) - spent.held);
+  if (expected === undefined)
+    return Math.max(0, Math.min(Math.floor(left) - spent.held, spent.slots - spent.heldOfQueue));
   if (expected === 0) return Number.POSITIVE_INFINITY;
   const isFirst = spent.requestsPerJob === undefined && spent.heldOfQueue === 0;
   const least = isFirst && left >= 1 ? 1 : 0;

@@ -94,7 +94,15 @@ describe("budgets", () => {
 
   test("of an unknown queue one job a slot is taken", () => {
     expect(roomFor(16, { ...none, maxMs: 1_000 }, nothingKept, fresh, 1).jobs).toBe(2);
-    expect(roomFor(16, { ...none, maxRequests: 10 }, nothingKept, { ...fresh, held: 1 }, 1).jobs).toBe(1);
+    const room = (held: number, heldOfQueue: number, limits: Partial<BudgetLimits>) =>
+      roomFor(16, { ...none, ...limits }, nothingKept, { ...fresh, held, heldOfQueue }, 1).jobs;
+    for (const limits of [{ maxMs: 1_000 }, { maxRequests: 10 }]) {
+      expect([room(0, 0, limits), room(1, 1, limits), room(2, 2, limits)]).toEqual([2, 1, 0]);
+      // What other queues hold takes none of its slots,
+      expect([room(5, 0, limits), room(5, 1, limits)]).toEqual([2, 1]);
+    }
+    // but may make a request a job at least.
+    expect([room(8, 0, { maxRequests: 10 }), room(9, 0, { maxRequests: 10 })]).toEqual([1, 0]);
   });
 
   test("of a known one as many as fit, less those held", () => {

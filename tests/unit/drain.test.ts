@@ -117,6 +117,21 @@ describe("a drain", () => {
   });
 });
 
+test("a budget of time or requests lets many queues run side by side from the first job on", async () => {
+  for (const budget of [{}, { maxMs: 60_000 }, { maxRequests: 10_000 }]) {
+    const world = new World();
+    const names = Array.from({ length: 40 }, (_, index) => `queue${index}`);
+    for (const name of names) await world.add(3, {}, name);
+    const definition = defineWorker({
+      queues: names.map((name) => queue(name).handle(() => world.platform.sleep(100))),
+    });
+    const report = await drained(world, definition, { budget });
+    expect(report).toMatchObject({ stopped: "empty", acked: 120, lost: 0 });
+    // Three jobs of each, one after the other, and their round trips.
+    expect(report.ms).toBeLessThan(1_000);
+  }
+});
+
 describe("a drain's signal", () => {
   test("that a handler or a listener gives lets nothing start any more, not even beside it", async () => {
     for (const by of ["handler", "listener"]) {
