@@ -37,7 +37,7 @@
  * - *Moving a job in one step.* A crash between a copy and its ack leaves both: the job runs once more than it should. A verdict that is sent again adds no
  *   second copy, within `dedupeWindowMs`.
  * - *Keeping what it confirmed.* A server that is killed (SIGKILL, power) forgets the acks and counts of its last moments, some hundred milliseconds: those jobs run
- *   again. A graceful restart forgets none. Messages are kept either way; a few that were acked may even be kept for good: they are shown as held, and nobody gets them.
+ *   again. One that is shut down gently forgets those that it confirms while it does, and none from before. Messages are kept either way; a few that were acked may even be kept for good: they are shown as held, and nobody gets them.
  * - *Remembering ids.* A restarted server knows only the ids of messages that it still has: a job of an id of its own can be enqueued again once the
  *   first is finished. The ids of all jobs of the last `dedupeWindowMs` are in its memory.
  * - *Taking in a request whole.* See {@linkcode Capability} `atomic`.
