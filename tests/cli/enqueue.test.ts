@@ -112,6 +112,24 @@ describe("NDJSON", () => {
     expect(JSON.parse(stats.out)).toMatchObject([{ queue: "tasks", ready: 2_999 }]);
   });
 
+  test("with ids of its own it can be sent again whole, and only what is missing is added", async () => {
+    await using folder = await scratch();
+    const run = async (input: string) => {
+      const { code, out } = await eddy(["enqueue", "q", "--ids", "file-7", "--json"], {
+        cwd: folder.path,
+        input,
+      });
+      return { code, ...JSON.parse(out) };
+    };
+    // The number is the line's, whatever became of those before it.
+    const first = { accepted: 2, duplicates: 0, rejected: 1, ids: ["file-7.1", "file-7.3"] };
+    expect(await run("1\n{\n3\n")).toEqual({ code: 1, ...first });
+    const again = { accepted: 1, duplicates: 2, rejected: 0, ids: ["file-7.1", "file-7.2", "file-7.3"] };
+    expect(await run("1\n2\n3\n")).toEqual({ code: 0, ...again });
+    const { out } = await eddy(["stats", "q", "--json"], { cwd: folder.path });
+    expect(JSON.parse(out)).toMatchObject([{ queue: "q", ready: 3 }]);
+  });
+
   test("a line above the limit and bytes that are no text are named too", async () => {
     await using folder = await scratch();
     const input = new Uint8Array([

@@ -5,7 +5,7 @@
  */
 import { isHeaderName, isHeaderValue, isJobId, type Priority } from "../../../src/broker.ts";
 import { whyUnfit, withoutSchema } from "../../../src/http/check.ts";
-import { ingestLines } from "../../../src/http/ingest.ts";
+import { ingestLines, lineId } from "../../../src/http/ingest.ts";
 import { Producer } from "../../../src/producer.ts";
 import type { QueueDefinition } from "../../../src/queue.ts";
 import {
@@ -61,6 +61,11 @@ there already, in their order, of standard input's the first ${MOST_IDS.toLocale
       value: "ID",
       help: "the job's id: a second job of that id is left out; for one BODY only",
     },
+    ids: {
+      kind: "text",
+      value: "PREFIX",
+      help: "names the jobs of standard input, line N's PREFIX.N: sent again, it adds only what is missing",
+    },
     "delay-ms": {
       kind: "count",
       unit: "milliseconds",
@@ -109,9 +114,19 @@ there already, in their order, of standard input's the first ${MOST_IDS.toLocale
         "Cannot use --id: it does not fit; use 1 to 200 printable ASCII characters without space and |",
       );
     }
-    if (flags.id !== undefined && bodies.length !== 1) {
-      throw new UsageError("Cannot use --id: one id names one job; give exactly one BODY");
+    if (flags.ids !== undefined && flags.id !== undefined) {
+      throw new UsageError(
+        "Cannot use --ids with --id: one names lines, the other names one BODY; leave one out",
+      );
     }
+    if (flags.id !== undefined && bodies.length !== 1) {
+      throw new UsageError(
+        bodies.length === 0
+          ? "Cannot use --id: one id names one job; give exactly one BODY, or name the lines of standard input by --ids"
+          : "Cannot use --id: one id names one job; give exactly one BODY",
+      );
+    }
+    if (flags.ids !== undefined) assertNames(flags.ids, bodies.length);
     if (bodies.length === 0 && context.io.stdinIsTerminal) {
       throw new UsageError("Cannot enqueue: there is no BODY; give some, or NDJSON on standard input");
     }
@@ -127,7 +142,7 @@ there already, in their order, of standard input's the first ${MOST_IDS.toLocale
         const opened = await openQueue(broker, definition, worker);
         const maxBodyBytes = Math.min(flags["max-body-bytes"], opened.limits.maxBodyBytes);
         const producer = new Producer({ broker, platform: context.platform });
-        const source = { context, producer, definition, maxBodyBytes, job, json: flags.json };
+        const source = { context, producer, definition, maxBodyBytes, job, ids: flags.ids, json: flags.json };
         return bodies.length > 0 ? await fromArguments(source, bodies, flags.id) : await fromInput(source);
       },
       // "Accepted" is this command's promise, and a broker that can forget what it took breaks it: whoever sends is told, not only whoever works.
@@ -142,6 +157,8 @@ interface Source {
   readonly definition: QueueDefinition;
   readonly maxBodyBytes: number;
   readonly job: JobFlags;
+  /** What the ids of lines begin with. */
+  readonly ids: string | undefined;
   readonly json: boolean;
 }
 
@@ -249,6 +266,19 @@ function summarise(source: Source, { accepted, duplicates, rejected, ids }: Omit
     io.out(`${source.definition.name}: ${accepted} accepted${twice}, ${rejected} rejected${single}`);
   }
   return rejected > 0 ? 1 : 0;
+}
+
+/** Whether each line can have an id that begins so, however many there are. */
+function assertNames(ids: string, bodies: number): void {
+  if (bodies > 0) {
+    throw new UsageError(
+      "Cannot use --ids: it names lines of standard input, and there are BODYs; name one BODY by --id",
+    );
+  }
+  if (ids !== "" && isJobId(lineId(ids, Number.MAX_SAFE_INTEGER))) return;
+  throw new UsageError(
+    "Cannot use --ids: it does not fit; use 1 to 183 printable ASCII characters without space and |",
+  );
 }
 
 function readHeaders(given: readonly string[]): Record<string, string> {
