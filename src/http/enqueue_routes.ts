@@ -6,6 +6,7 @@
 import type { Context } from "hono";
 import { Hono } from "hono/tiny";
 import { isJobId } from "../broker.ts";
+import { BrokerError } from "../errors.ts";
 import type { Producer } from "../producer.ts";
 import type { QueueDefinition } from "../queue.ts";
 import { brokerRefusal, Refusal } from "./answers.ts";
@@ -27,6 +28,9 @@ export interface EnqueueRouteOptions {
   readonly maxLines: number;
 }
 
+/** What became of lines of which none was read: told as of those that were. */
+const NO_LINE_SENT = { uncertain: [], unsentFrom: 1, accepted: [], rejected: [] };
+
 /** The routes that take jobs in. */
 export function enqueueRoutes(options: EnqueueRouteOptions): Hono {
   const routes = new Hono();
@@ -37,9 +41,12 @@ export function enqueueRoutes(options: EnqueueRouteOptions): Hono {
     if (encoding !== "identity") {
       throw new Refusal(415, "encoded", "Cannot take the body: it is compressed; send it as it is");
     }
-    const limits = (await options.registry.open(queue.name)).limits;
+    const many = isNdjson(c.req.header("content-type"));
+    const { limits } = await options.registry.open(queue.name).catch((error: unknown) => {
+      throw many && error instanceof BrokerError ? brokerRefusal(error, NO_LINE_SENT) : error;
+    });
     const maxBodyBytes = Math.min(options.maxBodyBytes, limits.maxBodyBytes);
-    return isNdjson(c.req.header("content-type"))
+    return many
       ? await enqueueMany(c, queue, maxBodyBytes, options)
       : await enqueueOne(c, queue, maxBodyBytes, options);
   });

@@ -262,6 +262,9 @@ describe("NDJSON", () => {
         failed: { error: expect.any(BrokerError), uncertain: [], unsentFrom: 1 },
       },
     ]);
+    const answer = await post(openApp({ broker }), "/v1/queues/emails/jobs", `${GOOD}\n${GOOD}`, NDJSON);
+    expectRefusal(answer, 503, "broker-failed");
+    expect(answer.json).toMatchObject({ accepted: [], rejected: [], uncertain: [], unsentFrom: 1 });
   });
 });
 
