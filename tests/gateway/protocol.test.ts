@@ -285,6 +285,25 @@ test("a Redis with a password and another database is entered; a wrong password 
   }
 });
 
+test("a user without a password is entered as that user", async () => {
+  const redis = await startRedis();
+  await redis.command("ACL", "SETUSER", "open", "on", "nopass", "~*", "+@all");
+  const whoami = async (user: string) => {
+    const other = startGateway({ redis: redis.url.replace("//", `//${user}@`), token: "t" });
+    const answer = await fetch(other.url, {
+      method: "POST",
+      headers: { authorization: "Bearer t" },
+      body: '["ACL","WHOAMI"]',
+    });
+    const { result, error } = (await answer.json()) as { result?: string; error?: string };
+    await other.stop();
+    return result ?? error;
+  };
+  expect(await whoami("open")).toBe("open");
+  expect(await whoami("nobody")).toContain("WRONGPASS");
+  await redis.stop();
+});
+
 test("what is no Redis is told apart from one", async () => {
   const port = await freePort();
   const web = Bun.serve({ port, hostname: "127.0.0.1", fetch: () => new Response("hello") });

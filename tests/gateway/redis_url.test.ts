@@ -21,3 +21,16 @@ test("a % that begins no escape is told, and nothing of the URL is repeated", ()
     expect(read).not.toThrow("hunter2");
   }
 });
+
+test("a database is a number in the path and nothing else: what would be passed over is told", () => {
+  expect(parseRedisUrl("redis://host").database).toBe(0);
+  expect(parseRedisUrl("redis://host/").database).toBe(0);
+  expect(parseRedisUrl("redis://host/15").database).toBe(15);
+  for (const end of ["/1e1", "/0x10", "/ 1", "/-1", "/1.5", "/a", "/1/2", "/%31", "/9007199254740993"]) {
+    expect(() => parseRedisUrl(`redis://u:hunter2@host${end}`)).toThrow("must be a database's number");
+  }
+  for (const end of ["?db=3", "/1?db=3", "#3", "/?protocol=3"]) {
+    expect(() => parseRedisUrl(`redis://u:hunter2@host${end}`)).toThrow("has a query or a fragment");
+    expect(() => parseRedisUrl(`redis://u:hunter2@host${end}`)).not.toThrow("hunter2");
+  }
+});

@@ -91,7 +91,8 @@ export class RedisConnection {
 export async function openLink(address: RedisAddress, timeoutMs: number, onLost: () => void): Promise<Link> {
   const link = await Link.connect(address, timeoutMs, onLost);
   const greeting: string[][] = [];
-  if (address.password !== "") {
+  // A user without a password is one all the same: passed over, commands would run as the default user.
+  if (address.password !== "" || address.username !== "") {
     greeting.push(
       address.username === "" ? ["AUTH", address.password] : ["AUTH", address.username, address.password],
     );

@@ -20,8 +20,15 @@ export function parseRedisUrl(text: string): RedisAddress {
       "Cannot read the Redis URL: it must look like redis://host:6379 or rediss://host:6379",
     );
   }
-  const database = url.pathname === "" || url.pathname === "/" ? 0 : Number(url.pathname.slice(1));
-  if (!Number.isInteger(database) || database < 0) {
+  // What other clients read from there would be passed over here, and another database written to.
+  if (url.search !== "" || url.hash !== "") {
+    throw new TypeError(
+      "Cannot read the Redis URL: it has a query or a fragment; give the database's number as its path, as in redis://host:6379/0",
+    );
+  }
+  const path = url.pathname.slice(1);
+  const database = Number(path);
+  if (!/^\d*$/.test(path) || !Number.isSafeInteger(database)) {
     throw new TypeError(
       "Cannot read the Redis URL: its path must be a database's number, as in redis://host:6379/0",
     );
