@@ -29,7 +29,10 @@ export interface CronHandlerOptions<Env> extends InvocationOptions<Env> {
 /** What a Worker without HTTP exports by default. */
 export interface CronHandler<Env> {
   scheduled(event: ScheduledEvent, env: Env, ctx: InvocationContext): Promise<void>;
-  /** Enqueues from the Worker's own code: gives `work` a producer for as long as it takes, and answers what it answers. */
+  /**
+   * Enqueues from the Worker's own code: gives `work` a producer for as long as it takes, and answers what it answers. Each call has a connection of its own and pokes the consumer
+   * once, so what belongs to one invocation is best enqueued in one.
+   */
   produce<T>(env: Env, ctx: InvocationContext, work: (producer: Producer) => Promise<T>): Promise<T>;
 }
 

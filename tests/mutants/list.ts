@@ -9,6 +9,7 @@ import { CORE } from "./core.ts";
 import { HTTP } from "./http.ts";
 import type { Mutant } from "./mutant.ts";
 import { NATS } from "./nats.ts";
+import { WORKERS } from "./workers.ts";
 
 /** Guards whose loss simulated worlds must notice, too, whatever unit tests say. */
 const SEEN_IN_WORLDS: ReadonlySet<string> = new Set([
@@ -69,6 +70,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...NATS,
   ...HTTP,
   ...COMMANDS,
+  ...WORKERS,
   ...simulated,
   ...simulatedOnSqlite,
 ];
