@@ -71,6 +71,12 @@ export function answeredError(verb: string, origin: string, text: string): Broke
   if (text.startsWith("NOPERM")) return refusedRights(verb, origin, "NOPERM");
   // Of a script all before the command that was denied is done: an enqueue may be in the queue.
   if (verb !== "enqueue" && text.includes(DENIED)) return refusedRights(verb, origin, "NOPERM in a script");
+  if (text.startsWith("WRONGTYPE")) {
+    return passing(
+      verb,
+      `at ${origin} a key of the queue holds another type than it should (${harmless(text)}); find who wrote it, and remove or rename it`,
+    );
+  }
   return passing(verb, `${origin} answered an error (${harmless(text)})`, NOTHING_DONE.test(text));
 }
 

@@ -325,7 +325,7 @@ describe("what is told", () => {
     const key = `eddy:{${queue.name}}:dead`;
     await redis.server.command("SET", key, SECRET);
     const error = await failureOf(settle(queue, held, { kind: "dead", error: SECRET }));
-    expect(error.message).toContain("answered an error");
+    expect(error.message).toContain("holds another type than it should (WRONGTYPE, line ");
   });
 
   test("a verb before open says so", async () => {

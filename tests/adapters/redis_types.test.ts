@@ -139,6 +139,9 @@ describe("is left alone by", () => {
         await redis.server.command("SET", here, "of another type");
         await deed().catch((error: unknown) => {
           expect(error).toBeInstanceOf(BrokerError);
+          expect((error as BrokerError).message).toContain(
+            "a key of the queue holds another type than it should",
+          );
           failures += 1;
         });
         await redis.server.command("DEL", here);
