@@ -30,6 +30,9 @@ import type { WorkerQueue } from "./worker.ts";
 /** How much the newest job weighs in the average of requests a job. */
 const REQUESTS_WEIGHT = 0.3;
 
+/** Of the queues that wait for room, so many are told at once that there may be some. */
+const MOST_TOLD = 8;
+
 export class BoundedRun implements RunLimiter {
   readonly #platform: Platform;
   readonly #broker: Broker;
@@ -38,8 +41,10 @@ export class BoundedRun implements RunLimiter {
   readonly #requestsBefore: number;
   readonly #emptied = new Set<QueueLoop>();
   readonly #spent = new Set<QueueLoop>();
-  /** Queues that have to wait for what others have in hand, and how much that was. */
-  readonly #blocked = new Map<QueueLoop, number>();
+  /** Queues that have to wait for what others have in hand; who has waited longest first. */
+  readonly #blocked = new Set<QueueLoop>();
+  /** How much that was when there last was no room. */
+  #blockedAt = 0;
   readonly #nextDue = new Map<QueueLoop, NextDue>();
   readonly #learned = new Map<QueueLoop, Learned>();
   /** By this run's own jobs. */
@@ -139,7 +144,8 @@ export class BoundedRun implements RunLimiter {
     if (this.crew.quiet) {
       this.#spend(loop, end);
     } else {
-      this.#blocked.set(loop, this.#held());
+      this.#blocked.add(loop);
+      this.#blockedAt = this.#held();
     }
     return 0;
   }
@@ -196,9 +202,13 @@ export class BoundedRun implements RunLimiter {
 
   changed(): void {
     if (this.#blocked.size === 0) return;
-    const held = this.#held();
-    for (const [loop, heldThen] of this.#blocked) {
-      if (held === heldThen && !this.crew.quiet) continue;
+    const { quiet } = this.crew;
+    if (!quiet && this.#held() === this.#blockedAt) return;
+    // Once nothing is in hand all are told, so that each ends. Before that a few at a time: were many told of each job that ends, and in vain, the run would do nothing else.
+    let left = quiet ? this.#blocked.size : MOST_TOLD;
+    for (const loop of this.#blocked) {
+      if (left === 0) break;
+      left -= 1;
       this.#blocked.delete(loop);
       queueMicrotask(loop.wake);
     }

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { drain } from "../../src/drain.ts";
 import type { HandlerOptions } from "../../src/options.ts";
 import { queue } from "../../src/queue.ts";
@@ -130,6 +130,23 @@ test("a budget of time or requests lets many queues run side by side from the fi
     // Three jobs of each, one after the other, and their round trips.
     expect(report.ms).toBeLessThan(1_000);
   }
+});
+
+test("queues that wait for a budget's room look a few times each, not at each job of another", async () => {
+  const looks = async (queues: number) => {
+    const world = new World();
+    const names = Array.from({ length: queues }, (_, index) => `queue${index}`);
+    for (const name of names) await world.add(4, {}, name);
+    const definition = defineWorker({
+      queues: names.map((name) => queue(name).handle(() => world.platform.sleep(3), { concurrency: 2 })),
+    });
+    const clock = spyOn(world.platform, "now");
+    const report = await drained(world, definition, { budget: { maxJobs: queues } });
+    expect(report).toMatchObject({ stopped: "jobs", acked: queues, lost: 0, left: 3 * queues });
+    return clock.mock.calls.length / queues;
+  };
+  // The clock is read at each look: so often for each job.
+  expect(await looks(160)).toBeLessThan(3 * (await looks(10)));
 });
 
 describe("a drain's signal", () => {
