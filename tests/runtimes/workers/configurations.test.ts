@@ -26,8 +26,12 @@ test("the repository's own is that of the Worker with Redis", () => {
   expect(configurationOf("wrangler.toml")).toEqual(configurationOf("examples/workers_redis/wrangler.toml"));
 });
 
-test("git is told to leave secrets and wrangler's own files alone", () => {
+test("git and npm are told to leave secrets and wrangler's own files alone", () => {
   const ignored = readFileSync(join(ROOT, ".gitignore"), "utf8").split("\n");
   expect(ignored).toContain(".dev.vars*");
   expect(ignored).toContain(".wrangler/");
+  // What npm packs of a folder that is named there, .gitignore does not say.
+  const { files } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { files: string[] };
+  expect(files).toContain("!**/.dev.vars*");
+  expect(files).toContain("!**/.wrangler");
 });
