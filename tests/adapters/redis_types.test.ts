@@ -160,3 +160,24 @@ describe("is left alone by", () => {
     });
   }
 });
+
+test("nor is anything moved by a counter that is no number", async () => {
+  for (const [name, prepare] of Object.entries(DEEDS)) {
+    serial += 1;
+    const queue = redis.connect().queue(`types-${serial}`, SETTINGS);
+    await queue.open();
+    const world = { queue, key: (one: string) => `eddy:{types-${serial}}:${one}` };
+    const deed = await prepare(world);
+    for (const place of ["", "x", "-1", "1e3", "9007199254740992"]) {
+      const before = await redis.server.command("HGET", world.key("queue"), "place");
+      await redis.server.command("HSET", world.key("queue"), "place", place);
+      await expect(deed()).rejects.toThrow("holds another type than it should (WRONGTYPE)");
+      if (before === null) await redis.server.command("HDEL", world.key("queue"), "place");
+      else await redis.server.command("HSET", world.key("queue"), "place", String(before));
+    }
+    await deed();
+    let found = 0;
+    for (const state of STATES) found += ((await queue.peek?.(state, 100)) ?? []).length;
+    expect([name, found]).toEqual([name, name === "enqueue" ? 4 : /inbox|peek/.test(name) ? 2 : 3]);
+  }
+});

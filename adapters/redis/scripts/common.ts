@@ -73,8 +73,9 @@ local news = false
 
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local state = call('HMGET', QUEUE, 'generation', 'paused', 'memo', 'passed:1', 'passed:2', 'largest')
+local state = call('HMGET', QUEUE, 'generation', 'paused', 'memo', 'passed:1', 'passed:2', 'largest', 'place')
 if ARGV[1] ~= '' and state[1] ~= ARGV[1] then return {'vanished'} end
+if state[7] and (#state[7] > 15 or not string.find(state[7], '^%d+$')) then return {err = 'WRONGTYPE of the counter of places'} end
 
 local cursor = 1
 local function arg()
