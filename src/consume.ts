@@ -387,22 +387,23 @@ export class QueueLoop implements SoloMember, LeaseOwner {
         this.#holdings.lose(job.held);
         continue;
       }
-      const verdict = verdictOf(outcomes[index] as Outcome, {
+      const outcome = outcomes[index] as Outcome;
+      const verdict = verdictOf(outcome, {
         attempt: job.attempt,
         maxAttempts: job.maxAttempts,
         retryDelayMs: worker.options.retryDelayMs,
         random: () => platform.random(),
         leaseLeftMs: Math.ceil(lease.deadline - now),
       });
-      this.#decide(job.held, verdict, now, ranMs);
+      this.#decide(job.held, verdict, now, ranMs, outcome);
     }
     limiter?.ran(this, now - run.startedAt, requests, run.jobs.length);
     this.#wake(now);
   }
 
-  #decide(held: HeldDelivery, verdict: Verdict, now: number, ranMs: number): void {
+  #decide(held: HeldDelivery, verdict: Verdict, now: number, ranMs: number, outcome?: Outcome): void {
     this.#outbox.add(held, verdict, now);
-    this.#reports.finished(held, verdict, ranMs);
+    this.#reports.finished(held, verdict, ranMs, outcome);
   }
 
   #releaseWaiting(): void {

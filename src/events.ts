@@ -31,7 +31,10 @@ export type EddyEvent =
       readonly attempt: number;
       readonly verdict: "ack" | "retry" | "dead" | "release";
       readonly ranMs: number;
+      /** Of a retry or a dead letter: why. None where its handler asked for a retry and gave no reason. */
       readonly error?: string;
+      /** True for a retry that its handler asked for by `job.retry`: nothing failed. */
+      readonly asked?: boolean;
     }
   /** The broker took the verdict. */
   | {

@@ -8,6 +8,7 @@ import type { Verdict } from "./broker.ts";
 import type { EddyEvent, Events } from "./events.ts";
 import type { HeldDelivery } from "./held.ts";
 import { Counters } from "./stats.ts";
+import type { Outcome } from "./verdict.ts";
 
 export class Reports {
   readonly counters = new Counters();
@@ -34,9 +35,12 @@ export class Reports {
     }
   }
 
-  finished(held: HeldDelivery, verdict: Verdict, ranMs: number): void {
+  /** @param outcome how its handler ended, if one was called. */
+  finished(held: HeldDelivery, verdict: Verdict, ranMs: number, outcome: Outcome | undefined): void {
     const { id: jobId, leaseId, attempt } = held.delivery;
-    const error = verdict.kind === "retry" || verdict.kind === "dead" ? verdict.error : undefined;
+    const asked = verdict.kind === "retry" && outcome?.kind === "retry";
+    const told = verdict.kind === "retry" || verdict.kind === "dead" ? verdict.error : undefined;
+    const error = asked && outcome.reason === undefined ? undefined : told;
     this.#tell(() => ({
       type: "finished",
       queue: this.#queue,
@@ -46,6 +50,7 @@ export class Reports {
       verdict: verdict.kind,
       ranMs,
       ...(error === undefined ? {} : { error }),
+      ...(asked ? { asked } : {}),
     }));
   }
 

@@ -14,6 +14,8 @@ export interface Context {
   readonly io: Io;
   readonly platform: Platform;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Says what standard error is told where a second signal ends the process at once; answers a function that ends it. */
+  atSecondSignal(words: () => string): () => void;
 }
 
 export interface Command<F extends Flags = Flags> {

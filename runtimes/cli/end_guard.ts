@@ -14,6 +14,7 @@ const SIGNAL_CODES: ReadonlySet<number> = new Set([130, 143]);
 export class EndGuard {
   #expected = false;
   #told = false;
+  #lastWords: (() => string) | undefined;
 
   constructor() {
     process.on("exit", (code) => this.#ended(code));
@@ -27,18 +28,33 @@ export class EndGuard {
     process.exit(code);
   }
 
+  /** Says what is to be told where a second signal ends the process; answers a function that ends it. */
+  atSecondSignal(words: () => string): () => void {
+    this.#lastWords = words;
+    return () => {
+      this.#lastWords = undefined;
+    };
+  }
+
   #ended(code: unknown): void {
-    if (this.#expected || this.#told || SIGNAL_CODES.has(Number(code))) return;
+    if (this.#expected || this.#told) return;
     this.#told = true;
-    try {
-      // Nothing that has to be waited for is written any more.
-      writeSync(
-        process.stderr.fd ?? 2,
-        "Cannot finish: the worker's code ended the process; what it held comes again when its lease is over: throw an error instead of calling exit()\n",
-      );
-    } catch {
-      // Nobody reads it; the exit code tells as well.
+    if (SIGNAL_CODES.has(Number(code))) {
+      if (this.#lastWords !== undefined) tellNow(this.#lastWords());
+      return;
     }
+    tellNow(
+      "Cannot finish: the worker's code ended the process; what it held comes again when its lease is over: throw an error instead of calling exit()",
+    );
     process.exitCode = FAILED;
+  }
+}
+
+/** Writes a line to standard error at the end of the process, when nothing that has to be waited for is written any more. */
+function tellNow(line: string): void {
+  try {
+    writeSync(process.stderr.fd ?? 2, `${line}\n`);
+  } catch {
+    // Nobody reads it; the exit code tells as well.
   }
 }

@@ -3,19 +3,14 @@
  *
  * @module
  */
+import { BrokerRefusedError } from "../../src/errors.ts";
 import type { EddyEvent } from "../../src/events.ts";
 import type { LogSink } from "../../src/job.ts";
-import type { CancelTimer, Platform } from "../../src/platform.ts";
+import type { Platform } from "../../src/platform.ts";
+import { Sums } from "./sums.ts";
 
-/** How often sums are told while jobs run, and broker errors at the most, in milliseconds. */
+/** How often a broker's errors are told at the most, in milliseconds. */
 const EVERY_MS = 5_000;
-
-interface Sums {
-  acked: number;
-  retried: number;
-  dead: number;
-  released: number;
-}
 
 /** What was told of a queue's broker failing. Kept after it recovers, so that one which flaps does not fill the log. */
 interface Trouble {
@@ -25,26 +20,43 @@ interface Trouble {
   untold: number;
 }
 
-const NONE: Readonly<Sums> = Object.freeze({ acked: 0, retried: 0, dead: 0, released: 0 });
 const FIELD = { ack: "acked", retry: "retried", dead: "dead", release: "released" } as const;
 
 /** Listens to a worker and logs. */
 export class EventLog {
   readonly #platform: Pick<Platform, "now" | "setTimer">;
   readonly #log: LogSink;
-  readonly #sums = new Map<string, Sums>();
+  readonly #sums: Sums;
   readonly #trouble = new Map<string, Trouble>();
-  #timer: CancelTimer | undefined;
+  #toldRefusal = false;
 
   constructor(platform: Pick<Platform, "now" | "setTimer">, log: LogSink) {
     this.#platform = platform;
     this.#log = log;
+    this.#sums = new Sums(platform, log);
+  }
+
+  /** What is left behind where the process is ended at once. */
+  heldBehind(): string {
+    const { held } = this.#sums;
+    if (held === 0) return "Ended at once: no job is known to be held";
+    const [jobs, their] =
+      held === 1
+        ? ["1 job stays", "its lease ends, and then runs"]
+        : [`${held} jobs stay`, "their lease ends, and then run"];
+    return `Ended at once: ${jobs} held until ${their} again`;
+  }
+
+  /** Whether it was told that the broker is refused. */
+  get toldRefusal(): boolean {
+    return this.#toldRefusal;
   }
 
   readonly listener = (event: EddyEvent): void => {
     switch (event.type) {
       case "claimed":
         this.#answered(event.queue);
+        this.#sums.claimed(event.queue, event.asked, event.got);
         this.#log("debug", "claimed", {
           queue: event.queue,
           asked: event.asked,
@@ -60,9 +72,10 @@ export class EventLog {
         return;
       case "settled":
         this.#answered(event.queue);
-        this.#count(event.queue, FIELD[event.verdict]);
+        this.#sums.settled(event.queue, FIELD[event.verdict]);
         return;
       case "lost":
+        this.#sums.lost(event.queue);
         this.#log("warn", "The lease is over; the job will run again", {
           queue: event.queue,
           job: event.jobId,
@@ -77,10 +90,9 @@ export class EventLog {
         this.#failed(event);
         return;
       case "refused":
-        this.#log("error", "The broker is refused", { queue: event.queue, error: event.error.message });
+        this.#refused(event);
         return;
       case "idle":
-        this.#tellSums(event.queue, "The queue is empty");
         this.#log("debug", "idle", { queue: event.queue, nextLookMs: event.nextLookMs });
         return;
       case "woken":
@@ -102,7 +114,8 @@ export class EventLog {
         this.#log("info", "Stopping: running jobs may finish, nothing starts", {
           running: event.running,
           graceMs: Math.round(event.graceMs),
-          reason: event.reason,
+          // Why it is refused was told by then.
+          reason: this.#toldRefusal ? "the broker is refused" : event.reason,
         });
         return;
       case "stopped":
@@ -114,9 +127,7 @@ export class EventLog {
 
   /** Tells what was not told yet. May be called twice. */
   close(): void {
-    this.#timer?.();
-    this.#timer = undefined;
-    for (const queue of this.#sums.keys()) this.#tellSums(queue, "Done");
+    this.#sums.close();
   }
 
   #finished(event: EddyEvent & { type: "finished" }): void {
@@ -126,7 +137,9 @@ export class EventLog {
       attempt: event.attempt,
       ms: Math.round(event.ranMs),
     };
-    if (event.verdict === "retry") {
+    if (event.verdict === "retry" && event.asked === true) {
+      this.#log("info", "The handler asked for another try", { ...fields, reason: event.error });
+    } else if (event.verdict === "retry") {
       this.#log("warn", "The job failed and will be tried again", { ...fields, error: event.error });
     } else if (event.verdict === "dead") {
       this.#log("error", "The job is now a dead letter", { ...fields, error: event.error });
@@ -135,28 +148,15 @@ export class EventLog {
     }
   }
 
-  #count(queue: string, field: keyof Sums): void {
-    let sums = this.#sums.get(queue);
-    if (sums === undefined) {
-      sums = { ...NONE };
-      this.#sums.set(queue, sums);
-    }
-    sums[field] += 1;
-    this.#timer ??= this.#platform.setTimer(EVERY_MS, () => {
-      this.#timer = undefined;
-      for (const name of this.#sums.keys()) this.#tellSums(name, "Working");
-    });
-  }
-
-  #tellSums(queue: string, message: string): void {
-    const sums = this.#sums.get(queue);
-    if (sums === undefined) return;
-    this.#sums.delete(queue);
-    const told = Object.entries(sums).filter(([name, count]) => count > 0 || name === "acked");
-    this.#log("info", message, { queue, ...Object.fromEntries(told) });
+  #refused({ queue, error }: { readonly queue: string; readonly error: Error }): void {
+    // The first ends the worker. Each queue, and whatever verb comes next, meets the same.
+    const level = this.#toldRefusal ? "debug" : "error";
+    this.#toldRefusal = true;
+    this.#log(level, "The broker is refused", { queue, error: error.message });
   }
 
   #failed(event: EddyEvent & { type: "brokerError" }): void {
+    if (event.error instanceof BrokerRefusedError) return this.#refused(event);
     const now = this.#platform.now();
     const before = this.#trouble.get(event.queue);
     if (before !== undefined && now - before.toldAt < EVERY_MS) {

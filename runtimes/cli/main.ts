@@ -41,7 +41,13 @@ export async function main(shell: Shell): Promise<never> {
         fn(reason);
       }),
   };
-  const context = { shell: { ...shell, platform }, io, platform, env: process.env };
+  const context = {
+    shell: { ...shell, platform },
+    io,
+    platform,
+    env: process.env,
+    atSecondSignal: (words: () => string) => guard.atSecondSignal(words),
+  };
   const code = await runCommand(COMMANDS, process.argv.slice(2), context);
   // Without a bound a reader as slow as a person at a pager loses nothing; but a reader that reads no more must not undo a stop.
   const written = io.close();

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { EventLog } from "../../runtimes/cli/event_log.ts";
 import { printingLog } from "../../runtimes/cli/log.ts";
 import { SimulatedPlatform } from "../../runtimes/simulated.ts";
-import type { EddyEvent, LogLevel } from "../../src/mod.ts";
+import { BrokerRefusedError, type EddyEvent, type LogLevel } from "../../src/mod.ts";
 
 function printed(json: boolean, least: LogLevel = "info") {
   const lines: string[] = [];
@@ -67,18 +67,25 @@ describe("events", () => {
   };
   const claimed: EddyEvent = { type: "claimed", queue: "q", leaseId: "l", asked: 1, got: 1, tookMs: 1 };
 
-  test("what goes well is told as sums: every five seconds, when the queue is empty, and at the end", async () => {
+  const brought = (asked: number, got: number): EddyEvent => ({ ...claimed, asked, got }) as EddyEvent;
+
+  test("what goes well is told as sums: every five seconds, when no job is ready any more, and at the end", async () => {
     const { platform, lines, events, tell } = listening();
+    tell(brought(1_001, 1_001));
     for (let n = 0; n < 1_000; n += 1) tell(settled("ack"));
     tell(settled("dead"));
     await platform.pass(4_999);
     expect(lines).toEqual([]);
     await platform.pass(1);
     expect(lines.splice(0)).toEqual([["info", "Working", { queue: "q", acked: 1_000, dead: 1 }]]);
+    tell(brought(1, 1));
     tell(settled("ack"));
+    expect(lines).toEqual([]);
+    tell(brought(1, 0));
     tell({ type: "idle", queue: "q", nextLookMs: 50 });
-    tell({ type: "idle", queue: "q", nextLookMs: 50 });
-    expect(lines.splice(0)).toEqual([["info", "The queue is empty", { queue: "q", acked: 1 }]]);
+    tell(brought(1, 0));
+    expect(lines.splice(0)).toEqual([["info", "No job is ready any more", { queue: "q", acked: 1 }]]);
+    tell(brought(1, 1));
     tell(settled("ack"));
     tell({ type: "stopped" });
     events.close();
@@ -87,6 +94,63 @@ describe("events", () => {
       ["info", "Stopped", {}],
     ]);
     expect(platform.timers).toBe(0);
+  });
+
+  test("that no job is ready is told with the last verdict of a short claim, not with the next look", () => {
+    const { lines, tell } = listening();
+    tell(brought(16, 2));
+    tell(settled("ack"));
+    expect(lines).toEqual([]);
+    tell(settled("ack"));
+    expect(lines.splice(0)).toEqual([["info", "No job is ready any more", { queue: "q", acked: 2 }]]);
+    // What is lost is held no longer, and was not settled.
+    tell(brought(16, 1));
+    tell({ type: "lost", queue: "q", jobId: "j", leaseId: "l", started: true });
+    expect(lines.map(([, message]) => message)).toEqual(["The lease is over; the job will run again"]);
+  });
+
+  test("a queue that gets a job now and then has no line for each", async () => {
+    const { platform, lines, events, tell } = listening();
+    for (let n = 0; n < 60; n += 1) {
+      tell(brought(1, 1));
+      tell(settled("ack"));
+      tell(brought(1, 0));
+      await platform.pass(1_000);
+    }
+    // At once, then every half a minute.
+    expect(lines.map(([, message, { acked }]) => [message, acked])).toEqual([
+      ["No job is ready any more", 1],
+      ["No job is ready any more", 29],
+      ["No job is ready any more", 30],
+    ]);
+    events.close();
+    expect(platform.timers).toBe(0);
+  });
+
+  test("a process that is ended at once tells how many jobs stay held", () => {
+    const { events, tell } = listening();
+    expect(events.heldBehind()).toBe("Ended at once: no job is known to be held");
+    tell(brought(3, 3));
+    tell({ ...claimed, queue: "r", got: 1 } as EddyEvent);
+    expect(events.heldBehind()).toBe(
+      "Ended at once: 4 jobs stay held until their lease ends, and then run again",
+    );
+    for (let n = 0; n < 3; n += 1) tell(settled("ack"));
+    expect(events.heldBehind()).toBe(
+      "Ended at once: 1 job stays held until its lease ends, and then runs again",
+    );
+  });
+
+  test("a refusal is told once, whichever queue and verb came upon it, and not as what is tried again", () => {
+    const { lines, events, tell } = listening();
+    const error = new BrokerRefusedError("sqlite", "watch", "its file is gone");
+    expect(events.toldRefusal).toBe(false);
+    for (const queue of ["q", "r", "s"]) {
+      tell({ ...failed, queue, error } as EddyEvent);
+      tell({ type: "refused", queue, error: new BrokerRefusedError("sqlite", "claim", error.message) });
+    }
+    expect(lines).toEqual([["error", "The broker is refused", { queue: "q", error: "its file is gone" }]]);
+    expect(events.toldRefusal).toBe(true);
   });
 
   test("a failing broker is told at once, then every five seconds with how often, and its return once", async () => {
@@ -133,6 +197,8 @@ describe("events", () => {
     tell({ type: "finished", ...job, attempt: 1, verdict: "retry", ranMs: 3.4, error: "timeout" });
     tell({ type: "finished", ...job, attempt: 2, verdict: "dead", ranMs: 3.6, error: "timeout" });
     tell({ type: "finished", ...job, attempt: 2, verdict: "ack", ranMs: 3 });
+    tell({ type: "finished", ...job, attempt: 1, verdict: "retry", ranMs: 3, asked: true, error: "later" });
+    tell({ type: "finished", ...job, attempt: 1, verdict: "retry", ranMs: 3, asked: true });
     tell({ type: "lost", ...job, started: true });
     tell({ type: "abandoned", queue: "q", jobId: "j" });
     tell({ type: "lastChance", queue: "q", jobId: "j" });
@@ -140,11 +206,14 @@ describe("events", () => {
     expect(lines.map(([level, message]) => [level, message])).toEqual([
       ["warn", "The job failed and will be tried again"],
       ["error", "The job is now a dead letter"],
+      ["info", "The handler asked for another try"],
+      ["info", "The handler asked for another try"],
       ["warn", "The lease is over; the job will run again"],
       ["warn", "A handler ignored its signal and was left behind"],
       ["warn", "A job whose earlier holder vanished gets its last attempt, by itself"],
       ["error", "The broker is refused"],
     ]);
     expect(lines[0]![2]).toEqual({ queue: "q", job: "j", attempt: 1, ms: 3, error: "timeout" });
+    expect(lines.slice(2, 4).map(([, , fields]) => fields.reason)).toEqual(["later", undefined]);
   });
 });

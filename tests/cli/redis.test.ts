@@ -165,8 +165,8 @@ test("keys that are flushed under a running worker end it with 1 and a sentence"
     server.answer();
     const ended = await worker.exited();
     expect(ended.code).toBe(1);
-    expect(ended.err).toMatch(/^(Cannot|The) .+\n$/);
-    expect(ended.out).toContain("ERROR The broker is refused");
+    expect(ended.err).toBe("Stopped: the broker is refused, as the log says\n");
+    expect(ended.out).toMatch(/ERROR The broker is refused queue=tasks error="(Cannot|The) .+"\n/);
     expectNoSecret(ended);
   } finally {
     await own.stop();

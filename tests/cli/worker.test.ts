@@ -101,8 +101,9 @@ describe("stopping under load", () => {
     await worker.outputs(/Stopping/);
     // The first copies count as the first signal, so it is sent until it is heeded.
     const again = setInterval(() => worker.signal(signal), 20);
-    const { code, out } = await worker.exited().finally(() => clearInterval(again));
+    const { code, out, err } = await worker.exited().finally(() => clearInterval(again));
     expect(code).toBe(expected);
+    expect(err).toBe("Ended at once: 2 jobs stay held until their lease ends, and then run again\n");
     expect(out).not.toContain("Stopped");
   });
 
@@ -186,7 +187,9 @@ describe("drain", () => {
     await load.server.came(2);
     drain.signal("SIGTERM");
     drain.signal("SIGINT");
-    expect((await drain.exited()).code).toBe(130);
+    const { code, err } = await drain.exited();
+    expect(code).toBe(130);
+    expect(err).toMatch(/^Ended at once: [2-5] jobs stay held until their lease ends, and then run again$/m);
   });
 
   test("failed jobs are tried again and then become dead letters with their reason, in the log too", async () => {

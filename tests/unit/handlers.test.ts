@@ -23,7 +23,11 @@ describe("a handler that fails", () => {
       },
       "no luck",
     ],
-    ["rejects with nothing", () => Promise.reject(undefined), "The value undefined was thrown instead of an Error"],
+    [
+      "rejects with nothing",
+      () => Promise.reject(undefined),
+      "The value undefined was thrown instead of an Error",
+    ],
     [
       "throws an object",
       () => {
@@ -264,6 +268,25 @@ describe("job.retry and job.deadLetter", () => {
       expect(dead[0]).toMatch(/TypeError: Cannot retry job \S+: /);
       expect(dead[0]).toContain(text);
     }
+  });
+
+  test("retry: its event says that it was asked for, and why if that was said; a throw's does not", async () => {
+    const world = new World();
+    await world.add(1);
+    const worker = await world.start((job) => {
+      if (job.attempt === 1) job.retry({ delayMs: 0 });
+      if (job.attempt === 2) job.retry({ delayMs: 0, reason: "not yet" });
+      if (job.attempt === 3) throw new Error("no");
+    });
+    await world.untilEmpty();
+    await world.platform.run(worker.stop());
+    const told = world.told("finished").map(({ verdict, asked, error }) => ({ verdict, asked, error }));
+    expect(told).toEqual([
+      { verdict: "retry", asked: true, error: undefined },
+      { verdict: "retry", asked: true, error: "not yet" },
+      { verdict: "retry", asked: undefined, error: "Error: no" },
+      { verdict: "ack", asked: undefined, error: undefined },
+    ]);
   });
 
   test("deadLetter: dead at once with the reason", async () => {

@@ -4,7 +4,16 @@
  * @module
  */
 import { type DrainReport, drain } from "../../../src/drain.ts";
-import { BROKER_FLAG, BROKER_HELP, defineCommand, FAILED_HELP, JSON_FLAG, SIGNAL_EXITS } from "../command.ts";
+import { BrokerRefusedError } from "../../../src/errors.ts";
+import {
+  BROKER_FLAG,
+  BROKER_HELP,
+  defineCommand,
+  FAILED,
+  FAILED_HELP,
+  JSON_FLAG,
+  SIGNAL_EXITS,
+} from "../command.ts";
 import { EventLog } from "../event_log.ts";
 import { UsageError } from "../flags.ts";
 import { loadWorker } from "../load_worker.ts";
@@ -70,6 +79,7 @@ Log lines go to standard error. SIGTERM or SIGINT ends the run gracefully, a sec
     const forgetStrays = logStrayFaults(log);
     const stop = new AbortController();
     const forget = platform.onStop((reason) => stop.abort(reason));
+    const forgetWords = context.atSecondSignal(() => events.heldBehind());
     try {
       const report = await withBroker(
         context,
@@ -94,10 +104,13 @@ Log lines go to standard error. SIGTERM or SIGINT ends the run gracefully, a sec
       io.out(flags.json ? JSON.stringify(report) : readable(report));
       return report.stopped === "empty" || report.leftReady === 0 ? 0 : WORK_LEFT;
     } catch (error) {
-      throw asMisuse(error);
+      if (!(error instanceof BrokerRefusedError) || !events.toldRefusal) throw asMisuse(error);
+      io.err("Stopped: the broker is refused, as the log says");
+      return FAILED;
     } finally {
       events.close();
       forget();
+      forgetWords();
       forgetStrays();
     }
   },

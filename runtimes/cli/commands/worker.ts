@@ -18,6 +18,7 @@ import {
   BROKER_HELP,
   type Context,
   defineCommand,
+  FAILED,
   FAILED_HELP,
   SIGNAL_EXITS,
 } from "../command.ts";
@@ -155,13 +156,15 @@ async function work(task: Work): Promise<number> {
     // What goes wrong in a stop is told by `done` as well, which is waited for below.
     running?.stop(reason).catch(() => {});
   });
+  const events = new EventLog(context.platform, log);
+  const forgetWords = context.atSecondSignal(() => events.heldBehind());
   let server: HttpServer | undefined;
   let answer: FetchHandler = () => Response.json(STARTING, { status: 503 });
   try {
     // Before any job is claimed: an address that cannot be had must not cost one its attempt.
     if (task.http !== undefined)
       server = context.shell.serve(task.http.address, (request) => answer(request));
-    running = await start(task, stopping.signal);
+    running = await start(task, events, stopping.signal);
     if (running === undefined) return 0;
     if (stopping.signal.aborted) await running.stop(String(stopping.signal.reason));
     if (server !== undefined && task.http !== undefined) {
@@ -172,19 +175,25 @@ async function work(task: Work): Promise<number> {
     return 0;
   } catch (error) {
     await running?.stop("its command failed");
-    throw error;
+    if (!(error instanceof BrokerRefusedError) || !events.toldRefusal) throw error;
+    context.io.err("Stopped: the broker is refused, as the log says");
+    return FAILED;
   } finally {
     await server?.stop(HTTP_WAIT_MS);
     forget();
+    forgetWords();
     forgetStrays();
   }
 }
 
 /** Starts the worker; with `wait` again and again until the broker can be reached. Answers nothing when it was told to stop meanwhile. */
-async function start(task: Work, stopping: AbortSignal): Promise<RunningWorker | undefined> {
+async function start(
+  task: Work,
+  events: EventLog,
+  stopping: AbortSignal,
+): Promise<RunningWorker | undefined> {
   const { platform } = task.context;
   for (let failures = 1; ; failures += 1) {
-    const events = new EventLog(platform, task.log);
     try {
       const running = await startWorker(task.definition, {
         broker: task.broker,
@@ -197,7 +206,10 @@ async function start(task: Work, stopping: AbortSignal): Promise<RunningWorker |
     } catch (error) {
       if (!task.wait || !(error instanceof BrokerError) || error instanceof BrokerRefusedError) throw error;
       const retryInMs = brokerBackoffMs(failures, platform.random());
-      task.log("warn", "The broker cannot be reached; trying again", { error: error.message, retryInMs });
+      task.log("warn", "The broker cannot be reached; trying again", {
+        error: error.message,
+        retryInMs: Math.round(retryInMs),
+      });
       await pause(platform, retryInMs, stopping);
       if (stopping.aborted) return undefined;
     }
