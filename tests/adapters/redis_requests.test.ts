@@ -17,7 +17,7 @@ import {
 } from "../support/conformance_steps.ts";
 import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
 import { type Front, startFront } from "../support/gateway_front.ts";
-import { freePort } from "../support/redis_server.ts";
+import { freePort } from "../support/kept_server.ts";
 
 const SETTINGS = { leaseMs: 60_000, requestTimeoutMs: 10_000, dedupeWindowMs: 60_000 };
 const SECRET = "payload-that-must-not-show";

@@ -5,7 +5,7 @@
  * @module
  */
 import { join } from "node:path";
-import { freePort } from "../support/redis_server.ts";
+import { freePort } from "../support/kept_server.ts";
 import { Workerd } from "../support/workerd.ts";
 import { freezeWorkerd, killWorkerd } from "../support/workerd_process.ts";
 import type { ChaosEngine, EngineOptions } from "./engines.ts";

@@ -1,7 +1,8 @@
 /** The gateway's protocol in detail, spoken by hand. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../runtimes/bun/gateway/gateway.ts";
-import { freePort, type RedisServer, startRedis } from "../support/redis_server.ts";
+import { freePort } from "../support/kept_server.ts";
+import { type RedisServer, startRedis } from "../support/redis_server.ts";
 
 let server: RedisServer;
 let gateway: Gateway;

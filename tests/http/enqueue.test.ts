@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { RedisBroker } from "../../adapters/redis/mod.ts";
 import { type IngestStep, ingestLines } from "../../src/http/mod.ts";
 import { BrokerError, Producer, queue } from "../../src/mod.ts";
-import { freePort } from "../support/redis_server.ts";
+import { freePort } from "../support/kept_server.ts";
 import { ask, expectRefusal, memoryBroker, openApp, platform, post } from "./fixture.ts";
 
 const GOOD = '{"to":"ada@example.com"}';

@@ -4,7 +4,7 @@ import { MemoryBroker } from "../../adapters/memory.ts";
 import { RedisBroker } from "../../adapters/redis/mod.ts";
 import { BrokerError, type Job, startWorker } from "../../src/mod.ts";
 import { FaultyBroker } from "../support/faulty_broker.ts";
-import { freePort } from "../support/redis_server.ts";
+import { freePort } from "../support/kept_server.ts";
 import { ask, definitionOf, expectRefusal, memoryBroker, openApp, platform, post } from "./fixture.ts";
 
 const GOOD = '{"to":"ada@example.com"}';

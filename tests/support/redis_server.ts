@@ -4,14 +4,13 @@
  *
  * @module
  */
-import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rm } from "node:fs/promises";
 import { RedisConnection } from "../../runtimes/bun/gateway/connection.ts";
 import { parseRedisUrl } from "../../runtimes/bun/gateway/redis_url.ts";
 import { type Argument, type Reply, ReplyError } from "../../runtimes/bun/gateway/resp.ts";
+import { freePort, KeptProcess, READY_MS, startKept } from "./kept_server.ts";
+
+export { freePort } from "./kept_server.ts";
 
 export interface RedisOptions {
   /** Further settings, as in redis.conf. They win over the defaults. */
@@ -20,15 +19,13 @@ export interface RedisOptions {
   readonly persist?: boolean;
 }
 
-const READY_MS = 20_000;
-
 export class RedisServer {
   readonly port: number;
   readonly url: string;
   readonly #directory: string;
   readonly #settings: readonly string[];
   readonly #connection: RedisConnection;
-  #process: RunningRedis | undefined;
+  #process: KeptProcess | undefined;
 
   private constructor(port: number, directory: string, options: RedisOptions) {
     this.port = port;
@@ -48,40 +45,26 @@ export class RedisServer {
     this.#settings = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
   }
 
-  static async start(options: RedisOptions): Promise<RedisServer> {
-    install();
-    // Another process may take the port between its choice and its use: then another is chosen.
-    for (let attempt = 1; ; attempt++) {
-      const directory = await mkdtemp(join(tmpdir(), "eddy-redis-"));
-      const server = new RedisServer(await freePort(), directory, options);
-      try {
-        await server.restart();
-        return server;
-      } catch (error) {
-        await server.stop();
-        if (attempt === 5) throw error;
-      }
-    }
+  static start(options: RedisOptions): Promise<RedisServer> {
+    return startKept(
+      "redis-server",
+      async (directory) => new RedisServer(await freePort(), directory, options),
+    );
   }
 
   /** Starts the process again on the same port and directory, after a `kill` or by itself. */
   async restart(): Promise<void> {
     await this.kill();
-    this.#process = await RunningRedis.spawn(this.#directory, this.#settings);
-    const deadline = performance.now() + READY_MS;
-    for (;;) {
-      const answer = await this.command("PING").catch(() => undefined);
-      if (answer === "PONG") return;
-      if (this.#process.exited || performance.now() > deadline) {
-        throw new Error(`redis-server did not come up on port ${this.port}`);
-      }
-      await Bun.sleep(10);
-    }
+    this.#process = await KeptProcess.spawn("redis-server", this.#settings, this.#directory);
+    await this.#process.ready(
+      `redis-server on port ${this.port}`,
+      async () => (await this.command("PING").catch(() => undefined)) === "PONG",
+    );
   }
 
   /** Ends the process at once, as a crash would. Resolves when it is gone. */
   async kill(): Promise<void> {
-    await this.#process?.kill();
+    await this.#process?.end("SIGKILL");
     this.#process = undefined;
   }
 
@@ -116,107 +99,4 @@ export class RedisServer {
 /** Starts a Redis with `maxmemory-policy noeviction`, and waits until it answers. */
 export function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
   return RedisServer.start(options);
-}
-
-/** Says the server's process id, and ends the server when standard input ends before it. */
-const KEEPER = `
-  directory=$1; shift
-  exec 3<&0
-  redis-server "$@" >/dev/null 2>&1 </dev/null 3<&- &
-  server=$!
-  echo $server
-  (read -r line <&3; kill -9 $server; rm -rf "$directory") >/dev/null 2>&1 &
-  guard=$!
-  wait $server
-  kill $guard
-`;
-
-/**
- * One redis-server below a shell that waits for the end of its standard input. The pipe closes with this process, however
- * it ends, and then the shell ends the server and removes its directory.
- */
-class RunningRedis {
-  readonly #shell: Bun.Subprocess<"pipe", "pipe", "ignore">;
-  readonly #pid: number;
-  exited = false;
-
-  private constructor(shell: Bun.Subprocess<"pipe", "pipe", "ignore">, pid: number) {
-    this.#shell = shell;
-    this.#pid = pid;
-    shell.exited.then(() => {
-      this.exited = true;
-    });
-  }
-
-  static async spawn(directory: string, settings: readonly string[]): Promise<RunningRedis> {
-    const shell = Bun.spawn(["bash", "-c", KEEPER, "redis", directory, ...settings], {
-      stdin: "pipe",
-      stdout: "pipe",
-      stderr: "ignore",
-    });
-    const reader = shell.stdout.getReader();
-    let line = "";
-    while (!line.includes("\n")) {
-      const { value, done } = await reader.read();
-      if (done) throw new Error("Cannot start redis-server: its shell ended");
-      line += new TextDecoder().decode(value);
-    }
-    reader.releaseLock();
-    return new RunningRedis(shell, Number(line));
-  }
-
-  signal(name: NodeJS.Signals): void {
-    try {
-      process.kill(this.#pid, name);
-    } catch {
-      // It has gone by itself.
-    }
-  }
-
-  async kill(): Promise<void> {
-    if (!this.exited) this.signal("SIGKILL");
-    await this.#shell.exited;
-  }
-}
-
-/** Installs Debian's redis-server where there is none. Its service is not wanted, so it is kept from starting. */
-function install(): void {
-  if (Bun.which("redis-server") !== null || existsSync("/usr/bin/redis-server")) return;
-  const policy = "/usr/sbin/policy-rc.d";
-  const own = !existsSync(policy);
-  if (own) Bun.spawnSync(["sh", "-c", `printf '#!/bin/sh\\nexit 101\\n' > ${policy} && chmod +x ${policy}`]);
-  try {
-    for (const command of [
-      ["apt-get", "update", "-qq"],
-      ["apt-get", "install", "-y", "-qq", "redis-server"],
-    ]) {
-      const done = Bun.spawnSync(command, {
-        env: { ...Bun.env, DEBIAN_FRONTEND: "noninteractive" },
-        stdout: "ignore",
-        stderr: "pipe",
-      });
-      if (done.exitCode !== 0) {
-        throw new Error(
-          `Cannot install redis-server: ${command.join(" ")} ended with ${done.exitCode}; install it by hand. ` +
-            done.stderr.toString().slice(-500),
-        );
-      }
-    }
-  } finally {
-    if (own) Bun.spawnSync(["rm", "-f", policy]);
-  }
-}
-
-/** A port that was free a moment ago. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() =>
-        address !== null && typeof address === "object" ? resolve(address.port) : reject(),
-      );
-    });
-  });
 }

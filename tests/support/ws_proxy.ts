@@ -6,7 +6,7 @@
  */
 import { createServer, type Server, Socket } from "node:net";
 import { FaultLog } from "./fault_log.ts";
-import { freePort } from "./redis_server.ts";
+import { freePort } from "./kept_server.ts";
 import { type Piece, PieceReader } from "./ws_frames.ts";
 
 /** To the server, or back from it. */
