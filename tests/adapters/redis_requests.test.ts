@@ -16,7 +16,7 @@ import {
   take,
 } from "../support/conformance_steps.ts";
 import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
-import { type Front, startFront } from "../support/gateway_front.ts";
+import { answering, HttpProxy, passing } from "../support/http_proxy.ts";
 import { freePort } from "../support/kept_server.ts";
 
 const SETTINGS = { leaseMs: 60_000, requestTimeoutMs: 10_000, dedupeWindowMs: 60_000 };
@@ -24,10 +24,10 @@ const SECRET = "payload-that-must-not-show";
 const TOKEN = "token-that-must-not-show";
 
 let redis: RedisOverHttp;
-let front: Front;
+let front: HttpProxy;
 beforeAll(async () => {
   redis = await startRedisOverHttp({}, { token: TOKEN });
-  front = startFront(redis.gateway.url);
+  front = await HttpProxy.start(redis.gateway.url);
 });
 afterAll(async () => {
   await front.stop();
@@ -45,7 +45,7 @@ function fresh(
   } = {},
 ) {
   serial += 1;
-  front.behave = (_request, forward) => forward();
+  front.script = passing;
   const { url = front.url, token = TOKEN, timeoutMs = 10_000, ...options } = more;
   const broker = new RedisBroker({ url, token, ...options });
   const queue = broker.queue(`requests-${serial}`, { ...SETTINGS, requestTimeoutMs: timeoutMs });
@@ -127,10 +127,10 @@ test("an exchange whose reply is lost is sent again and counts once", async () =
     },
   ];
   for (const lose of losses) {
-    front.behave = (_request, forward) => lose(forward);
+    front.script = answering(lose);
     await failureOf(queue.exchange!(request));
   }
-  front.behave = (_request, forward) => forward();
+  front.script = passing;
   const reply = await queue.exchange!(request);
   expect([...reply.settled]).toEqual(["done", "done"]);
   expect(ids(reply.claimed?.deliveries ?? [])).toEqual(["c", "d"]);
@@ -140,13 +140,13 @@ test("an exchange whose reply is lost is sent again and counts once", async () =
 test("an enqueue whose reply is lost is sent again and adds nothing", async () => {
   const { queue } = fresh();
   await queue.open();
-  front.behave = async (_request, forward) => {
+  front.script = answering(async (forward) => {
     await forward();
     return new Response("lost", { status: 500 });
-  };
+  });
   const request = leaseId();
   await failureOf(queue.enqueue(request, [secretJob()]));
-  front.behave = (_request, forward) => forward();
+  front.script = passing;
   expect(await queue.enqueue(request, [secretJob()])).toEqual([{ id: "a", duplicate: false }]);
   expect(ids(await drain(queue))).toEqual(["a"]);
 });
@@ -162,9 +162,9 @@ test("an enqueue too large for one request goes in parts, all or none, and may b
   );
   const request = leaseId();
   let calls = 0;
-  front.behave = (_request, forward) => (++calls > 5 ? new Response("{}", { status: 500 }) : forward());
+  front.script = answering((forward) => (++calls > 5 ? new Response("{}", { status: 500 }) : forward()));
   await failureOf(queue.enqueue(request, jobs));
-  front.behave = (_request, forward) => forward();
+  front.script = passing;
   expect(await queue.sizes!()).toMatchObject({ ready: 0 });
   const before = broker.requests;
   const results = await queue.enqueue(request, jobs);
@@ -253,7 +253,7 @@ describe("what is told", () => {
       "",
     ]) {
       const { queue } = fresh();
-      front.behave = () => new Response(body, { status: 401 });
+      front.script = answering(() => new Response(body, { status: 401 }));
       const error = await failureOf(enqueueSecret(queue));
       expect([body, error.name]).toEqual([body, "BrokerRefusedError"]);
       expect(error.message).toContain("option token");
@@ -299,7 +299,7 @@ describe("what is told", () => {
     test(`an answer that is ${name}: passing`, async () => {
       const { queue } = fresh();
       await queue.open();
-      front.behave = answer;
+      front.script = answering(answer);
       for (const ask of [enqueueSecret(queue), take(queue)]) {
         const error = await failureOf(ask);
         expect(error).not.toBeInstanceOf(BrokerRefusedError);
@@ -311,7 +311,7 @@ describe("what is told", () => {
   test("no answer: passing, when the request's time is over", async () => {
     const { queue } = fresh({ timeoutMs: 200 });
     await queue.open();
-    front.behave = () => new Promise<Response>(() => {});
+    front.script = () => ({ kind: "halfOpen" });
     const error = await failureOf(enqueueSecret(queue));
     expect(error.message).toContain("did not answer within 200 ms");
   });

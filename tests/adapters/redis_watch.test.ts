@@ -7,7 +7,7 @@ import type { BrokerQueue } from "../../src/broker.ts";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
 import { put } from "../support/conformance_steps.ts";
 import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
-import { startFront } from "../support/gateway_front.ts";
+import { answering, HttpProxy, PASS } from "../support/http_proxy.ts";
 
 let redis: RedisOverHttp;
 beforeAll(async () => {
@@ -84,7 +84,7 @@ test("a watch that resolved is subscribed; a closed one leaves nothing behind", 
 });
 
 test("where there is no such endpoint a watch is refused, passing, and the rest works", async () => {
-  const front = startFront(redis.gateway.url);
+  const front = await HttpProxy.start(redis.gateway.url);
   const answers = [
     () => Response.json({ error: "ERR not found" }, { status: 404 }),
     () => Response.json({ result: null }),
@@ -93,7 +93,7 @@ test("where there is no such endpoint a watch is refused, passing, and the rest 
   ];
   const queue = await opened(front.url);
   for (const answer of answers) {
-    front.behave = (request, forward) => (request.url.includes("/subscribe/") ? answer() : forward());
+    front.script = (_n, path) => (path.includes("/subscribe/") ? { kind: "own", answer } : PASS);
     const { onWake, onEnd } = listener();
     const error = await queue.watch!(onWake, onEnd).then(
       () => undefined,
@@ -107,24 +107,24 @@ test("where there is no such endpoint a watch is refused, passing, and the rest 
 });
 
 test("no confirmation: given up when the request's time is over", async () => {
-  const front = startFront(redis.gateway.url);
+  const front = await HttpProxy.start(redis.gateway.url);
   const queue = await opened(front.url, {}, 200);
-  front.behave = () =>
-    new Response(
-      new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode(": hello\n\n")) }),
-      {
-        headers: { "content-type": "text/event-stream" },
-      },
-    );
+  front.script = answering(
+    () =>
+      new Response(
+        new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode(": hello\n\n")) }),
+        { headers: { "content-type": "text/event-stream" } },
+      ),
+  );
   const { onWake, onEnd } = listener();
   await expect(queue.watch!(onWake, onEnd)).rejects.toThrow("did not answer within 200 ms");
-  front.behave = () => new Promise<Response>(() => {});
+  front.script = () => ({ kind: "halfOpen" });
   await expect(queue.watch!(onWake, onEnd)).rejects.toThrow("did not answer within 200 ms");
   await front.stop();
 });
 
 test("a server that cannot now is not said to have no subscriptions", async () => {
-  const front = startFront(redis.gateway.url);
+  const front = await HttpProxy.start(redis.gateway.url);
   const queue = await opened(front.url);
   const { onWake, onEnd } = listener();
   for (const [status, words] of [
@@ -132,16 +132,16 @@ test("a server that cannot now is not said to have no subscriptions", async () =
     [429, "answered an error (HTTP 429)"],
     [404, "has no subscriptions over HTTP (it answered 404)"],
   ] as const) {
-    front.behave = () => new Response("<html>later</html>", { status });
+    front.script = answering(() => new Response("<html>later</html>", { status }));
     await expect(queue.watch!(onWake, onEnd)).rejects.toThrow(words);
   }
   await front.stop();
 });
 
 test("a wrong token is final here, too", async () => {
-  const front = startFront(redis.gateway.url);
+  const front = await HttpProxy.start(redis.gateway.url);
   const queue = await opened(front.url);
-  front.behave = () => new Response("{}", { status: 401 });
+  front.script = answering(() => new Response("{}", { status: 401 }));
   const { onWake, onEnd } = listener();
   await expect(queue.watch!(onWake, onEnd)).rejects.toBeInstanceOf(BrokerRefusedError);
   await front.stop();

@@ -84,7 +84,7 @@ test("a seed draws the same faults each time, about as often as asked, and of ev
   const kinds: HttpFault[] = [{ kind: "cut" }, { kind: "loseReply" }, { kind: "repeat" }];
   const draw = (seed: number) => {
     const script = seededFaults(seed, 10, kinds);
-    return Array.from({ length: 2_000 }, (_, n) => script(n + 1).kind);
+    return Array.from({ length: 2_000 }, (_, n) => script(n + 1, "/").kind);
   };
   expect(draw(7)).toEqual(draw(7));
   expect(draw(7)).not.toEqual(draw(8));

@@ -24,12 +24,24 @@ export type HttpFault =
   /** An answer of the proxy's own, in HTML: no effect. */
   | { readonly kind: "status"; readonly status: 401 | 429 | 500 | 502 }
   /** The request takes effect; half of the answer's body arrives, then the connection ends. */
-  | { readonly kind: "truncate" };
+  | { readonly kind: "truncate" }
+  /** Whatever a test makes up. */
+  | { readonly kind: "own"; readonly answer: OwnAnswer };
 
-/** Decides about the n-th request, counted from 1. */
-export type FaultScript = (n: number) => HttpFault;
+/** An answer of the test's own. `forward` passes the request on and resolves with what the target answered. */
+export type OwnAnswer = (forward: () => Promise<Response>) => Response | Promise<Response>;
+
+/** Decides about the n-th request, counted from 1, by its path too. */
+export type FaultScript = (n: number, path: string) => HttpFault;
 
 export const PASS: HttpFault = { kind: "pass" };
+
+export const passing: FaultScript = () => PASS;
+
+/** Every request gets the test's own answer. */
+export function answering(answer: OwnAnswer): FaultScript {
+  return () => ({ kind: "own", answer });
+}
 
 /** Faults drawn by a seed: one request in `oneIn` is hit, on average. The same seed draws the same faults. */
 export function seededFaults(seed: number, oneIn: number, kinds: readonly HttpFault[]): FaultScript {
@@ -50,7 +62,7 @@ export function seededFaults(seed: number, oneIn: number, kinds: readonly HttpFa
 export class HttpProxy {
   readonly url: string;
   /** Decides from now on. By default all requests pass. */
-  script: FaultScript = () => PASS;
+  script: FaultScript = passing;
   /** Whether streams of events stay open and bring nothing, as through a box that forgot them. Other answers do not suffer. */
   isDeaf = false;
   requests = 0;
@@ -88,7 +100,7 @@ export class HttpProxy {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.requests += 1;
-    const fault = this.script(this.requests);
+    const fault = this.script(this.requests, request.url ?? "/");
     if (fault.kind !== "pass") response.on("close", this.log.begin(nameOf(fault)));
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
@@ -127,6 +139,8 @@ export class HttpProxy {
         await Bun.sleep(fault.backMs);
         return await this.#pass(answer, response);
       }
+      case "own":
+        return await this.#pass(await fault.answer(forward), response);
       case "pass":
         return await this.#pass(await forward(), response);
     }

@@ -14,17 +14,17 @@ import {
   startWorker,
 } from "../../src/mod.ts";
 import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
-import { type Front, startFront } from "../support/gateway_front.ts";
+import { HttpProxy } from "../support/http_proxy.ts";
 
 const platform = bunPlatform();
 let directory: string;
 let redis: RedisOverHttp;
-let front: Front;
+let front: HttpProxy;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "eddy-leases-"));
   redis = await startRedisOverHttp();
-  front = startFront(redis.gateway.url);
+  front = await HttpProxy.start(redis.gateway.url);
 });
 afterAll(async () => {
   await front.stop();
@@ -130,7 +130,7 @@ test("when renewals fail, every handler is told before the lease ends at the bro
     { broker, platform, on: (event) => events.push(event) },
   );
   await running.promise;
-  front.behave = () => new Response("bad gateway", { status: 502 });
+  front.script = () => ({ kind: "status", status: 502 });
   // Redis itself knows when the lease ends.
   const [leaseId, deadline] = (await redis.server.command(
     "ZRANGE",
