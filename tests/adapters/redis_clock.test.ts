@@ -1,22 +1,15 @@
 /** Leases, delays and windows by the real clock: in their own units, from the server's now. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { BrokerQueue } from "../../src/broker.ts";
 import { ACK, claim, ids, job, put, settle, take } from "../support/conformance_steps.ts";
-import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
+import { LONG, redisForFile } from "../support/redis_fixture.ts";
 
 const SHORT_MS = 400;
 
-let redis: RedisOverHttp;
-beforeAll(async () => {
-  redis = await startRedisOverHttp();
-});
-afterAll(async () => {
-  await redis.stop();
-});
+const redis = redisForFile();
 
 async function opened(name: string, more: object = {}): Promise<BrokerQueue> {
-  const settings = { leaseMs: 60_000, requestTimeoutMs: 10_000, dedupeWindowMs: 60_000, ...more };
-  const queue = redis.connect().queue(name, settings);
+  const queue = redis.connect().queue(name, { ...LONG, ...more });
   await queue.open();
   return queue;
 }

@@ -1,20 +1,13 @@
 /** What a batch costs in Redis commands and requests, and that it does not grow with batch or backlog. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { BrokerQueue, Delivery } from "../../src/broker.ts";
 import { ACK, idsOf, job, leaseId, put } from "../support/conformance_steps.ts";
-import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
+import { LONG, redisForFile } from "../support/redis_fixture.ts";
 
-const SETTINGS = { leaseMs: 60_000, requestTimeoutMs: 10_000, dedupeWindowMs: 60_000 };
 /** The commands of an exchange that acks a whole batch and claims a full one, its EVALSHA not among them. */
 const COMMANDS_A_BATCH = 11;
 
-let redis: RedisOverHttp;
-beforeAll(async () => {
-  redis = await startRedisOverHttp();
-});
-afterAll(async () => {
-  await redis.stop();
-});
+const redis = redisForFile();
 
 async function fill(queue: BrokerQueue, count: number, more: object = {}): Promise<void> {
   for (let at = 0; at < count; at += 1000) {
@@ -70,7 +63,7 @@ async function cost(queue: BrokerQueue, batch: number, batches: number): Promise
 }
 
 test(`a batch acked whole takes ${COMMANDS_A_BATCH} commands and one script call, whatever its size`, async () => {
-  const queue = redis.connect().queue("sizes", SETTINGS);
+  const queue = redis.connect().queue("sizes", LONG);
   await queue.open();
   await fill(queue, 20_000);
   for (const batch of [1, 16, 256, 1000]) {
@@ -79,7 +72,7 @@ test(`a batch acked whole takes ${COMMANDS_A_BATCH} commands and one script call
 });
 
 test("the backlog does not matter: 100,000 ready, 100,000 delayed, 10,000 dead, hundreds of leases", async () => {
-  const queue = redis.connect().queue("backlog", SETTINGS);
+  const queue = redis.connect().queue("backlog", LONG);
   await queue.open();
   await fill(queue, 10_000);
   for (let n = 0; n < 10; n++) {
@@ -95,7 +88,7 @@ test("the backlog does not matter: 100,000 ready, 100,000 delayed, 10,000 dead, 
 
 test("1,600 jobs in batches of 16: at most 0.07 requests a job and 1.1 script calls a batch", async () => {
   const broker = redis.connect();
-  const queue = broker.queue("requests", SETTINGS);
+  const queue = broker.queue("requests", LONG);
   await queue.open();
   await fill(queue, 1600);
   redis.gateway.resetCounts();
@@ -110,7 +103,7 @@ test("1,600 jobs in batches of 16: at most 0.07 requests a job and 1.1 script ca
 });
 
 test("an empty claim takes no more, and an idle queue keeps nothing but what is remembered for a minute", async () => {
-  const queue = redis.connect().queue("idle", SETTINGS);
+  const queue = redis.connect().queue("idle", LONG);
   await queue.open();
   await queue.claim({ leaseId: leaseId(), max: 16, waitMs: 0 });
   await redis.server.command("CONFIG", "RESETSTAT");

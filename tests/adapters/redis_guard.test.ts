@@ -1,5 +1,5 @@
 /** The guards against a Redis that loses jobs: an evicting policy, evictions, a flush, and a full memory. */
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { RedisBroker, type RedisBrokerOptions } from "../../adapters/redis/mod.ts";
 import { startGateway } from "../../runtimes/bun/gateway/gateway.ts";
 import type { BrokerQueue } from "../../src/broker.ts";
@@ -17,20 +17,13 @@ import {
   settle,
   take,
 } from "../support/conformance_steps.ts";
-import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
+import { startRedisOverHttp } from "../support/gateway.ts";
+import { LONG, redisForEachTest } from "../support/redis_fixture.ts";
 
-const SETTINGS = { leaseMs: 60_000, requestTimeoutMs: 10_000, dedupeWindowMs: 60_000 };
-
-let redis: RedisOverHttp;
-beforeEach(async () => {
-  redis = await startRedisOverHttp();
-});
-afterEach(async () => {
-  await redis.stop();
-});
+const redis = redisForEachTest();
 
 function queueOf(options: Partial<RedisBrokerOptions> = {}, name = "guarded"): BrokerQueue {
-  return redis.connect(options).queue(name, SETTINGS);
+  return redis.connect(options).queue(name, LONG);
 }
 
 async function opened(options: Partial<RedisBrokerOptions> = {}, name = "guarded"): Promise<BrokerQueue> {
@@ -167,7 +160,7 @@ test("a Redis restarted without its data is noticed; with its data it goes on", 
   await refusal(take(worker));
 
   const kept = await startRedisOverHttp({ persist: true });
-  const queue = kept.connect().queue("kept", SETTINGS);
+  const queue = kept.connect().queue("kept", LONG);
   await queue.open();
   await put(queue, "a", "b");
   const held = await take(queue, 1);
@@ -214,7 +207,7 @@ test("a Redis without an append-only file is warned of, once a connection", asyn
   const warnings: string[] = [];
   const onWarning = (text: string) => warnings.push(text);
   const broker = redis.connect({ onWarning });
-  for (const name of ["one", "two", "one"]) await broker.queue(name, SETTINGS).open();
+  for (const name of ["one", "two", "one"]) await broker.queue(name, LONG).open();
   expect(warnings).toEqual([expect.stringContaining("set appendonly to yes")]);
   expect(warnings[0]).toContain(`Redis at ${redis.gateway.url} keeps no append-only file`);
   await redis.server.command("CONFIG", "SET", "appendonly", "yes");
@@ -254,7 +247,7 @@ test("where nothing can be read of the policy, it says so and runs", async () =>
     verifyEveryMs: 1,
     onWarning: (text: string) => warnings.push(text),
   };
-  const queue = new RedisBroker(options).queue("guarded", SETTINGS);
+  const queue = new RedisBroker(options).queue("guarded", LONG);
   await queue.open();
   await put(queue, "a");
   await Bun.sleep(2);
@@ -271,10 +264,7 @@ test("where a script may not read INFO, the command is asked for the policy", as
     redis: redis.server.url.replace("redis://", "redis://limited:pw@"),
     token: "t",
   });
-  const queue = new RedisBroker({ url: gateway.url, token: "t", onWarning: () => {} }).queue(
-    "guarded",
-    SETTINGS,
-  );
+  const queue = new RedisBroker({ url: gateway.url, token: "t", onWarning: () => {} }).queue("guarded", LONG);
   await refusal(queue.open());
   await gateway.stop();
 });

@@ -1,5 +1,5 @@
 /** Managing a queue where the numbers are large or the arguments odd. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { BrokerQueue } from "../../src/broker.ts";
 import {
   ACK,
@@ -13,25 +13,9 @@ import {
   settle,
   take,
 } from "../support/conformance_steps.ts";
-import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
+import { LONG, redisForFile } from "../support/redis_fixture.ts";
 
-const SETTINGS = { leaseMs: 60_000, requestTimeoutMs: 10_000, dedupeWindowMs: 60_000 };
-
-let redis: RedisOverHttp;
-beforeAll(async () => {
-  redis = await startRedisOverHttp();
-});
-afterAll(async () => {
-  await redis.stop();
-});
-
-let serial = 0;
-async function fresh(): Promise<BrokerQueue> {
-  serial += 1;
-  const queue = redis.connect().queue(`managed-${serial}`, SETTINGS);
-  await queue.open();
-  return queue;
-}
+const redis = redisForFile();
 
 async function bury(queue: BrokerQueue, wanted: readonly string[]): Promise<void> {
   for (let at = 0; at < wanted.length; at += 1000) await put(queue, ...wanted.slice(at, at + 1000));
@@ -39,7 +23,7 @@ async function bury(queue: BrokerQueue, wanted: readonly string[]): Promise<void
 }
 
 test("a redrive by an id given twice brings its letter once", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   await bury(queue, ["a", "b"]);
   expect(await queue.redrive!({ ids: ["b", "b", "b"], limit: 10 })).toBe(1);
   expect(ids(await drain(queue))).toEqual(["b"]);
@@ -47,7 +31,7 @@ test("a redrive by an id given twice brings its letter once", async () => {
 });
 
 test("several dead letters of one id are all kept, and an id is not taken for another that it begins", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   await bury(queue, ["a", "a", "ab", "a}", "a"]);
   expect(await queue.redrive!({ ids: ["a"], limit: 2 })).toBe(2);
   expect(await queue.redrive!({ ids: ["a"], limit: 10 })).toBe(1);
@@ -55,7 +39,7 @@ test("several dead letters of one id are all kept, and an id is not taken for an
 });
 
 test("thousands of dead letters are seen, redriven in order, and counted", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   const wanted = idsOf("d", 9500);
   await bury(queue, wanted);
   expect(ids(await queue.peek!("dead", 9000))).toEqual(wanted.slice(0, 9000));
@@ -68,7 +52,7 @@ test("thousands of dead letters are seen, redriven in order, and counted", async
 });
 
 test("a lease of a thousand, settled one by one, lost and kept in turns", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   await put(queue, ...idsOf("a", 1000));
   const deliveries = await take(queue, 1000);
   const even = deliveries.filter((_, at) => at % 2 === 0);
@@ -80,7 +64,7 @@ test("a lease of a thousand, settled one by one, lost and kept in turns", async 
 });
 
 test("looking at ready jobs takes nothing from a lease and leaves what is due where it is", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   await put(queue, job("late", { delayMs: 1 }), "a");
   await Bun.sleep(3);
   expect(ids(await queue.peek!("ready", 10))).toEqual(["a", "late"]);
@@ -89,9 +73,9 @@ test("looking at ready jobs takes nothing from a lease and leaves what is due wh
 });
 
 test("a look at more than one answer may bring takes several, in every state, and shows the same", async () => {
-  const name = `managed-large-${serial}`;
+  const name = "managed-large";
   const queueOf = async (more: object) => {
-    const queue = redis.connect(more).queue(name, SETTINGS);
+    const queue = redis.connect(more).queue(name, LONG);
     await queue.open();
     return queue;
   };
@@ -132,7 +116,7 @@ test("a look at more than one answer may bring takes several, in every state, an
 });
 
 test("a redrive of more than one script may move goes on until all are back, by ids and without", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   const wanted = idsOf("r", 14);
   const jobs = wanted.map((id) => job(id, { body: "x".repeat(1_000_000) }));
   for (const one of jobs) await put(queue, one);
@@ -150,7 +134,7 @@ test("a redrive of more than one script may move goes on until all are back, by 
 });
 
 test("a limit of nothing is nothing", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   await bury(queue, ["a"]);
   for (const limit of [0, -1, Number.NaN]) {
     expect(await queue.redrive!({ limit })).toBe(0);

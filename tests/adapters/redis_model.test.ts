@@ -3,24 +3,18 @@
  *
  * Time passes for both together: for the memory broker by its clock, for Redis by setting every deadline and due time back.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { MemoryBroker } from "../../adapters/memory.ts";
 import type { BrokerQueue, Delivery, JobState, NewJob, Settlement, Verdict } from "../../src/broker.ts";
-import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
+import { redisForFile } from "../support/redis_fixture.ts";
 
 const SETTINGS = { leaseMs: 5000, requestTimeoutMs: 10_000, dedupeWindowMs: 600_000 };
 /** More than a lease and every delay, and, with the few passes of a run, less than a lease is remembered for. */
 const PASS_MS = 7000;
 const MOST_PASSES = 7;
 
-let redis: RedisOverHttp;
-beforeAll(async () => {
-  redis = await startRedisOverHttp();
-});
-afterAll(async () => {
-  await redis.stop();
-});
+const redis = redisForFile();
 
 type Step =
   | {

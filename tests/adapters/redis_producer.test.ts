@@ -1,5 +1,5 @@
 /** What comes from elsewhere: producers with one plain command, and records that are none. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { bunPlatform } from "../../runtimes/bun/mod.ts";
 import type { BrokerQueue } from "../../src/broker.ts";
@@ -19,31 +19,16 @@ import {
   settle,
   take,
 } from "../support/conformance_steps.ts";
-import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
 import { passRedisTime } from "../support/redis_clock.ts";
+import { LONG, redisForFile } from "../support/redis_fixture.ts";
 
-const SETTINGS = { leaseMs: 60_000, requestTimeoutMs: 10_000, dedupeWindowMs: 60_000 };
+const redis = redisForFile();
 
-let redis: RedisOverHttp;
-beforeAll(async () => {
-  redis = await startRedisOverHttp();
-});
-afterAll(async () => {
-  await redis.stop();
-});
-
-let serial = 0;
-async function fresh(): Promise<BrokerQueue> {
-  serial += 1;
-  const queue = redis.connect().queue(`produced-${serial}`, SETTINGS);
-  await queue.open();
-  return queue;
-}
 const push = (queue: BrokerQueue, key: string, ...values: (string | Uint8Array)[]) =>
   redis.server.command("RPUSH", `eddy:{${queue.name}}:${key}`, ...values);
 
 test("one RPUSH enqueues; the bodies come exactly, in order, each with an id of its own", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   const before = Date.now();
   await push(queue, "inbox", "first", '{"n":9007199254740993}');
   await push(queue, "inbox", "");
@@ -61,7 +46,7 @@ test("one RPUSH enqueues; the bodies come exactly, in order, each with an id of 
 });
 
 test("any bytes come exactly, again after a retry, and as a dead letter", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.uint8Array({ maxLength: 60 }), { minLength: 1, maxLength: 8 }),
@@ -83,7 +68,7 @@ test("any bytes come exactly, again after a retry, and as a dead letter", async 
 
 test("one larger than any request brings is a dead letter with its reason, and nothing waits behind it", async () => {
   const narrow = { maxBodyBytes: 50_000, maxRequestBytes: 200_000, maxReplyBytes: 100_000 };
-  const queue = redis.connect(narrow).queue("producer-large", SETTINGS);
+  const queue = redis.connect(narrow).queue("producer-large", LONG);
   await queue.open();
   const [text, binary] = [new Uint8Array(200_000).fill(120), new Uint8Array(70_000).fill(255)];
   for (const large of [text, binary]) {
@@ -112,7 +97,7 @@ test("one larger than any request brings is a dead letter with its reason, and n
 });
 
 test("texts in every script, and what merely looks like one", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   const bodies = [
     ...["ß", "€uro", "\u{1F680}", "\u{10FFFF}", "\uFEFFx", "\uD7FF\uE000", "a\u0000b", "%41%"].map((text) =>
       Buffer.from(text),
@@ -136,7 +121,7 @@ test("texts in every script, and what merely looks like one", async () => {
 });
 
 test("a backlog in the inbox is worked off in order beside what is enqueued", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   await push(queue, "inbox", ...idsOf("x", 350));
   await put(queue, "enqueued", job("urgent", { priority: "high" }));
   const bodies = (await drain(queue)).map((one) => one.body);
@@ -150,7 +135,7 @@ const inInbox = (queue: BrokerQueue) => redis.server.command("LLEN", `eddy:{${qu
 const MEGABYTE = 1_048_576;
 
 test("large bodies leave the inbox a few at a time, and a claim tells that more are there", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   // One megabyte is beyond the bound by itself: each claim moves one, and never none.
   await push(queue, "inbox", ...idsOf("x", 8).map((id) => id.padEnd(MEGABYTE, "ß".repeat(7))));
   const bodies: string[] = [];
@@ -172,7 +157,7 @@ test("large bodies leave the inbox a few at a time, and a claim tells that more 
 }, 30_000);
 
 test("a look at a large inbox takes out a few megabytes at most, and shows the first of it", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   await push(queue, "inbox", ...idsOf("x", 8).map((id) => id.padEnd(MEGABYTE, ".")));
   const seen = await queue.peek!("ready", 100);
   expect(seen.map((one) => String(one.body).slice(0, 2))).toEqual(["x1"]);
@@ -180,7 +165,7 @@ test("a look at a large inbox takes out a few megabytes at most, and shows the f
 });
 
 test("large jobs that come due, or whose lease ran out, are moved a few at a time as well", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   const body = "x".repeat(200_000);
   await put(queue, ...idsOf("d", 10).map((id) => job(id, { body, delayMs: 1000 })));
   await passRedisTime(redis.server, 2000);
@@ -198,7 +183,7 @@ test("large jobs that come due, or whose lease ran out, are moved a few at a tim
 });
 
 test("a worker empties a large inbox without waiting for a look", async () => {
-  const queue = defineQueue(`produced-${++serial}`);
+  const queue = defineQueue(redis.name());
   await redis.server.command(
     "RPUSH",
     `eddy:{${queue.name}}:inbox`,
@@ -230,7 +215,7 @@ test("a worker empties a large inbox without waiting for a look", async () => {
 });
 
 test("a producer that publishes wakes a worker at once", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   const woken = Promise.withResolvers<void>();
   const watch = await queue.watch!(woken.resolve, woken.reject);
   await push(queue, "inbox", "a");
@@ -241,7 +226,7 @@ test("a producer that publishes wakes a worker at once", async () => {
 });
 
 test("a record that is none is delivered as broken and takes nothing with it", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   await put(queue, "a");
   await push(queue, "ready:1", "garbage", "garbage", Uint8Array.of(0xff, 0xfe, 1), "5|x|y|z");
   await put(queue, "b");
@@ -280,7 +265,7 @@ test("a record that is none is delivered as broken and takes nothing with it", a
 });
 
 test("malformed records come back from a release, a retry and a lost lease, none the fewer", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   await push(queue, "ready:1", "garbage", "garbage", "garbage");
   await redis.server.command("ZADD", `eddy:{${queue.name}}:delayed`, "1", "late garbage");
   await settle(queue, await take(queue), RELEASE);
@@ -293,7 +278,7 @@ test("malformed records come back from a release, a retry and a lost lease, none
 });
 
 test("a lease whose list is gone does not stop the queue", async () => {
-  const queue = await fresh();
+  const queue = await redis.fresh();
   await put(queue, "a", "b");
   const [a] = await take(queue, 1);
   await redis.server.command("DEL", `eddy:{${queue.name}}:lease:${a!.leaseId}`);
@@ -303,7 +288,7 @@ test("a lease whose list is gone does not stop the queue", async () => {
 });
 
 test("all keys of a queue share its hash tag, under the prefix that was chosen", async () => {
-  const queue = redis.connect({ prefix: "own.prefix" }).queue("tagged", SETTINGS);
+  const queue = redis.connect({ prefix: "own.prefix" }).queue("tagged", LONG);
   await queue.open();
   await put(queue, "a", "b", "c", job("d", { dedupe: true }), job("e", { delayMs: 1000 }));
   await push(queue, "x", "y");

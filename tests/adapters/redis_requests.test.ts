@@ -15,26 +15,20 @@ import {
   settle,
   take,
 } from "../support/conformance_steps.ts";
-import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
 import { answering, HttpProxy, passing } from "../support/http_proxy.ts";
 import { freePort } from "../support/kept_server.ts";
+import { LONG, redisForFile } from "../support/redis_fixture.ts";
 
-const SETTINGS = { leaseMs: 60_000, requestTimeoutMs: 10_000, dedupeWindowMs: 60_000 };
 const SECRET = "payload-that-must-not-show";
 const TOKEN = "token-that-must-not-show";
 
-let redis: RedisOverHttp;
+const redis = redisForFile({ token: TOKEN });
 let front: HttpProxy;
 beforeAll(async () => {
-  redis = await startRedisOverHttp({}, { token: TOKEN });
   front = await HttpProxy.start(redis.gateway.url);
 });
-afterAll(async () => {
-  await front.stop();
-  await redis.stop();
-});
+afterAll(() => front.stop());
 
-let serial = 0;
 function fresh(
   more: {
     url?: string;
@@ -44,11 +38,10 @@ function fresh(
     maxReplyBytes?: number;
   } = {},
 ) {
-  serial += 1;
   front.script = passing;
   const { url = front.url, token = TOKEN, timeoutMs = 10_000, ...options } = more;
   const broker = new RedisBroker({ url, token, ...options });
-  const queue = broker.queue(`requests-${serial}`, { ...SETTINGS, requestTimeoutMs: timeoutMs });
+  const queue = broker.queue(redis.name(), { ...LONG, requestTimeoutMs: timeoutMs });
   return { broker, queue };
 }
 

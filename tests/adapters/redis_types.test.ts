@@ -2,7 +2,7 @@
  * A key of the queue that holds another type than it should, whoever wrote it: a script that fails in its middle would leave half of a move behind,
  * and Redis undoes nothing. So nothing may be moved, and once the key is as it was the same request does its work: no job is lost, none doubled.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { BrokerQueue, Delivery, JobState, Verdict } from "../../src/broker.ts";
 import { BrokerError } from "../../src/errors.ts";
 import {
@@ -16,9 +16,8 @@ import {
   settle,
   take,
 } from "../support/conformance_steps.ts";
-import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
+import { redisForFile } from "../support/redis_fixture.ts";
 
-const SETTINGS = { leaseMs: 60_000, requestTimeoutMs: 10_000, dedupeWindowMs: 60_000 };
 const KEYS = [
   "ready:0",
   "ready:1",
@@ -33,13 +32,7 @@ const KEYS = [
 ];
 const STATES: readonly JobState[] = ["ready", "delayed", "held", "dead"];
 
-let redis: RedisOverHttp;
-beforeAll(async () => {
-  redis = await startRedisOverHttp();
-});
-afterAll(async () => {
-  await redis.stop();
-});
+const redis = redisForFile();
 
 interface World {
   readonly queue: BrokerQueue;
@@ -121,17 +114,13 @@ const DEEDS: Readonly<Record<string, (world: World) => Promise<Deed>>> = {
   },
 };
 
-let serial = 0;
-
 describe("is left alone by", () => {
   for (const [name, prepare] of Object.entries(DEEDS)) {
     test(name, async () => {
       let failures = 0;
       for (const key of KEYS) {
-        serial += 1;
-        const queue = redis.connect().queue(`types-${serial}`, SETTINGS);
-        await queue.open();
-        const world = { queue, key: (one: string) => `eddy:{types-${serial}}:${one}` };
+        const queue = await redis.fresh();
+        const world = { queue, key: (one: string) => `eddy:{${queue.name}}:${one}` };
         const deed = await prepare(world);
         const here = world.key(key);
         const wasThere = (await redis.server.command("EXISTS", here)) === 1;
@@ -163,10 +152,8 @@ describe("is left alone by", () => {
 
 test("nor is anything moved by a counter that is no number", async () => {
   for (const [name, prepare] of Object.entries(DEEDS)) {
-    serial += 1;
-    const queue = redis.connect().queue(`types-${serial}`, SETTINGS);
-    await queue.open();
-    const world = { queue, key: (one: string) => `eddy:{types-${serial}}:${one}` };
+    const queue = await redis.fresh();
+    const world = { queue, key: (one: string) => `eddy:{${queue.name}}:${one}` };
     const deed = await prepare(world);
     for (const place of ["", "x", "-1", "1e3", "9007199254740992"]) {
       const before = await redis.server.command("HGET", world.key("queue"), "place");

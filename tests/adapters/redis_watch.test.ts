@@ -1,21 +1,16 @@
 /** Subscriptions: none to be had, broken ones, dead ones. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { RedisBroker, type RedisBrokerOptions } from "../../adapters/redis/mod.ts";
 import { silenceOf } from "../../adapters/redis/watch.ts";
 import { startGateway } from "../../runtimes/bun/gateway/gateway.ts";
 import type { BrokerQueue } from "../../src/broker.ts";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
 import { put } from "../support/conformance_steps.ts";
-import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
+import { startRedisOverHttp } from "../support/gateway.ts";
 import { answering, HttpProxy, PASS } from "../support/http_proxy.ts";
+import { redisForFile } from "../support/redis_fixture.ts";
 
-let redis: RedisOverHttp;
-beforeAll(async () => {
-  redis = await startRedisOverHttp();
-});
-afterAll(async () => {
-  await redis.stop();
-});
+const redis = redisForFile();
 
 async function opened(
   url: string,
