@@ -1,54 +1,21 @@
 /** Connections that die: noticed, replaced, and whatever was on its way told truly. Verdicts that would come too late are not sent. */
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { NatsBroker, type NatsBrokerOptions } from "../../adapters/nats/mod.ts";
-import type { BrokerQueue, QueueSettings } from "../../src/broker.ts";
 import { ACK, DEAD, drain, ids, idsOf, leaseId, put, settle, take } from "../support/conformance_steps.ts";
-import { type NatsServer, startNats } from "../support/nats_server.ts";
-import { Operator, tapped } from "../support/nats_tap.ts";
+import { LONG, natsForFile } from "../support/nats_fixture.ts";
+import { startNats } from "../support/nats_server.ts";
+import { tapped } from "../support/nats_tap.ts";
 import { WebSocketProxy } from "../support/ws_proxy.ts";
 
 setDefaultTimeout(40_000);
 
-const SETTINGS: QueueSettings = { leaseMs: 60_000, requestTimeoutMs: 5_000, dedupeWindowMs: 60_000 };
-
-let server: NatsServer;
 let proxy: WebSocketProxy;
-const opened: NatsBroker[] = [];
-let serial = 0;
+const nats = natsForFile(() => proxy.url);
 
 beforeAll(async () => {
-  server = await startNats();
-  proxy = await WebSocketProxy.start(server.webSocketPort);
+  proxy = await WebSocketProxy.start(nats.server.webSocketPort);
 });
-afterEach(async () => {
-  proxy.thaw();
-  for (const broker of opened.splice(0)) await broker.close();
-});
-afterAll(async () => {
-  await proxy.stop();
-  await server.stop();
-});
-
-function connect(options: Partial<NatsBrokerOptions> = {}): NatsBroker {
-  const broker = new NatsBroker({ url: proxy.url, ...options });
-  opened.push(broker);
-  return broker;
-}
-
-async function open(
-  name: string,
-  options: Partial<NatsBrokerOptions> = {},
-  settings: Partial<QueueSettings> = {},
-): Promise<BrokerQueue> {
-  const queue = connect(options).queue(name, { ...SETTINGS, ...settings });
-  await queue.open();
-  return queue;
-}
-
-function fresh(): string {
-  serial += 1;
-  return `connection-${serial}`;
-}
+afterEach(() => proxy.thaw());
+afterAll(() => proxy.stop());
 
 /** Shows each outgoing frame to `trap`, which answers whether the connection is cut before it leaves. */
 function trapped(trap: (text: string) => boolean): (url: string) => WebSocket {
@@ -84,9 +51,9 @@ for (const [verb, word] of [
 ] as const) {
   for (const before of [true, false]) {
     test(`cut ${before ? "before" : "after"} ${verb} left: sent again, it counts once`, async () => {
-      const name = fresh();
+      const name = nats.name();
       let armed = false;
-      const queue = await open(name, {
+      const queue = await nats.open(name, {
         openWebSocket: trapped((text) => {
           if (!armed || !text.includes(word)) return false;
           armed = false;
@@ -111,7 +78,7 @@ for (const [verb, word] of [
       const finished = verdict === ACK ? new Set(ids(held)) : new Set<string>();
       const unfinished = idsOf("a", 8).filter((id) => !finished.has(id));
       // What was handed out into the cut comes back when its lease ends; the rest is there, once.
-      const view = await open(name, { url: server.url });
+      const view = await nats.open(name, { url: nats.server.url });
       const inTheCut = (await view.sizes?.())?.held ?? 0;
       expect(new Set(left).size).toBe(left.length);
       expect(left.length + inTheCut).toBe(unfinished.length);
@@ -121,8 +88,8 @@ for (const [verb, word] of [
 }
 
 test("cut in the middle of a batch: what has come is handed out, and can be settled over the next connection", async () => {
-  const name = fresh();
-  const queue = await open(name);
+  const name = nats.name();
+  const queue = await nats.open(name);
   // Large enough that a batch takes many frames.
   const body = "x".repeat(100_000);
   for (let n = 0; n < 60; n += 10) {
@@ -153,8 +120,8 @@ test("cut in the middle of a batch: what has come is handed out, and can be sett
 });
 
 test("a connection that stands still is noticed and replaced, though nobody closed it", async () => {
-  const name = fresh();
-  const queue = await open(
+  const name = nats.name();
+  const queue = await nats.open(
     name,
     { pingEveryMs: 200, pongWithinMs: 200, connectTimeoutMs: 300, reconnectMaxMs: 200 },
     { requestTimeoutMs: 300 },
@@ -176,8 +143,8 @@ test("a connection that stands still is noticed and replaced, though nobody clos
 
 test("a server that stands still too", async () => {
   const own = await startNats();
-  const queue = await open(
-    fresh(),
+  const queue = await nats.open(
+    nats.name(),
     { url: own.url, pingEveryMs: 200, pongWithinMs: 200, connectTimeoutMs: 300, reconnectMaxMs: 200 },
     { requestTimeoutMs: 300 },
   );
@@ -191,7 +158,7 @@ test("a server that stands still too", async () => {
 
 test("a server that was killed and came back: leases go on, jobs are there, the connection is a new one", async () => {
   const own = await startNats();
-  const queue = await open(fresh(), { url: own.url });
+  const queue = await nats.open(nats.name(), { url: own.url });
   await put(queue, ...idsOf("a", 20));
   const id = leaseId();
   const deliveries = await take(queue, 5, id);
@@ -208,7 +175,7 @@ test("a server that was killed and came back: leases go on, jobs are there, the 
 });
 
 test("a request whose connection dies fails under its own name", async () => {
-  const queue = await open(fresh());
+  const queue = await nats.open(nats.name());
   await put(queue, "a");
   const id = leaseId();
   await take(queue, 1, id);
@@ -222,7 +189,7 @@ test("a request whose connection dies fails under its own name", async () => {
 });
 
 test("a claim that waits outlives a short absence of its connection", async () => {
-  const queue = await open(fresh());
+  const queue = await nats.open(nats.name());
   expect(await take(queue)).toEqual([]);
   const waiting = queue.claim({ leaseId: leaseId(), max: 1, waitMs: 10_000 }).catch(() => undefined);
   await Bun.sleep(50);
@@ -233,9 +200,9 @@ test("a claim that waits outlives a short absence of its connection", async () =
 });
 
 test("a verdict whose lease is over is lost, and nothing is sent", async () => {
-  const name = fresh();
+  const name = nats.name();
   let sent = "";
-  const queue = await open(
+  const queue = await nats.open(
     name,
     {
       openWebSocket: tapped((text) => {
@@ -262,9 +229,9 @@ test("a verdict whose lease is over is lost, and nothing is sent", async () => {
 });
 
 test("a dead letter is stored before its job is ended: a crash between the two loses neither, and both are one in the end", async () => {
-  const name = fresh();
+  const name = nats.name();
   let armed = true;
-  const queue = await open(name, {
+  const queue = await nats.open(name, {
     openWebSocket: trapped((text) => {
       if (!armed || !text.includes("+TERM")) return false;
       armed = false;
@@ -273,10 +240,9 @@ test("a dead letter is stored before its job is ended: a crash between the two l
   });
   await put(queue, "a");
   const deliveries = await take(queue);
-  const operator = await Operator.connect(server.url);
   const counts = async () => {
     const messages = async (stream: string) =>
-      (await operator.api<{ state: { messages: number } }>(`STREAM.INFO.${stream}`)).state.messages;
+      (await nats.operator.api<{ state: { messages: number } }>(`STREAM.INFO.${stream}`)).state.messages;
     return [await messages(`EDDY_DEAD_${name}`), await messages(`EDDY_JOBS_${name}`)];
   };
   await expect(settle(queue, deliveries, DEAD)).rejects.toMatchObject({ name: "BrokerError" });
@@ -285,13 +251,12 @@ test("a dead letter is stored before its job is ended: a crash between the two l
   expect(await again(() => settle(queue, deliveries, DEAD))).toEqual(["done"]);
   expect(await counts()).toEqual([1, 0]);
   expect((await queue.peek?.("dead", 5))?.map((one) => [one.id, one.attempts])).toEqual([["a", 1]]);
-  await operator.close();
 });
 
 test("while there is no server it is looked for again and again, with pauses", async () => {
   const own = await startNats();
-  const broker = connect({ url: own.url, reconnectMaxMs: 200 });
-  const queue = broker.queue(fresh(), { ...SETTINGS, requestTimeoutMs: 300 });
+  const broker = nats.connect({ url: own.url, reconnectMaxMs: 200 });
+  const queue = broker.queue(nats.name(), { ...LONG, requestTimeoutMs: 300 });
   await queue.open();
   await own.kill();
   const before = broker.requests;
@@ -306,8 +271,8 @@ test("while there is no server it is looked for again and again, with pauses", a
 });
 
 test("closing is bounded, though the connection stands still", async () => {
-  const broker = connect({ pongWithinMs: 300 });
-  const queue = broker.queue(fresh(), SETTINGS);
+  const broker = nats.connect({ pongWithinMs: 300 });
+  const queue = broker.queue(nats.name(), LONG);
   await queue.open();
   const waiting = queue.claim({ leaseId: leaseId(), max: 1, waitMs: 10_000 }).catch((error: Error) => error);
   proxy.freeze();
@@ -316,12 +281,9 @@ test("closing is bounded, though the connection stands still", async () => {
 });
 
 test("a claim that may not wait sees a resume whose news is still on its way", async () => {
-  const name = fresh();
-  const near = new NatsBroker({ url: server.url });
-  opened.push(near);
-  const nearby = near.queue(name, SETTINGS);
-  await nearby.open();
-  const far = await open(name);
+  const name = nats.name();
+  const nearby = await nats.open(name, { url: nats.server.url });
+  const far = await nats.open(name);
   await put(nearby, "a");
   await nearby.pause?.();
   expect(await take(far, 1)).toEqual([]);

@@ -1,55 +1,16 @@
 /** What only JetStream's pulls raise: statuses, messages that come late, one request a claim, and whatever others publish. */
-import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { NatsBroker, type NatsBrokerOptions } from "../../adapters/nats/mod.ts";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { bunPlatform } from "../../runtimes/bun/platform.ts";
-import type { BrokerQueue, QueueSettings } from "../../src/broker.ts";
+import type { BrokerQueue } from "../../src/broker.ts";
 import { defineWorker, queue as named, startWorker } from "../../src/mod.ts";
 import { ACK, drain, ids, idsOf, job, leaseId, put, settle, take } from "../support/conformance_steps.ts";
-import { type NatsServer, startNats } from "../support/nats_server.ts";
-import { Operator, tapped } from "../support/nats_tap.ts";
+import { natsForFile } from "../support/nats_fixture.ts";
+import { tapped } from "../support/nats_tap.ts";
 import { WebSocketProxy } from "../support/ws_proxy.ts";
 
 setDefaultTimeout(30_000);
 
-const SETTINGS: QueueSettings = { leaseMs: 60_000, requestTimeoutMs: 5_000, dedupeWindowMs: 60_000 };
-
-let server: NatsServer;
-let operator: Operator;
-const opened: NatsBroker[] = [];
-let serial = 0;
-
-beforeAll(async () => {
-  server = await startNats();
-  operator = await Operator.connect(server.url);
-});
-afterEach(async () => {
-  for (const broker of opened.splice(0)) await broker.close();
-});
-afterAll(async () => {
-  await operator.close();
-  await server.stop();
-});
-
-function connect(options: Partial<NatsBrokerOptions> = {}): NatsBroker {
-  const broker = new NatsBroker({ url: server.url, ...options });
-  opened.push(broker);
-  return broker;
-}
-
-async function open(
-  name: string,
-  options: Partial<NatsBrokerOptions> = {},
-  settings: Partial<QueueSettings> = {},
-): Promise<BrokerQueue> {
-  const queue = connect(options).queue(name, { ...SETTINGS, ...settings });
-  await queue.open();
-  return queue;
-}
-
-function fresh(): string {
-  serial += 1;
-  return `pull-${serial}`;
-}
+const nats = natsForFile();
 
 async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = performance.now() + 10_000;
@@ -60,9 +21,9 @@ async function until(what: string, condition: () => boolean | Promise<boolean>):
 }
 
 test("a claim is one pull, whatever it brings", async () => {
-  const name = fresh();
+  const name = nats.name();
   let pulls = 0;
-  const queue = await open(name, {
+  const queue = await nats.open(name, {
     openWebSocket: tapped((text) => {
       pulls += text.split("CONSUMER.MSG.NEXT").length - 1;
     }),
@@ -78,38 +39,40 @@ test("a claim is one pull, whatever it brings", async () => {
 });
 
 test("a status that ends a pull is an error, never a job; the consumer it told of is made anew", async () => {
-  const name = fresh();
-  const queue = await open(name);
+  const name = nats.name();
+  const queue = await nats.open(name);
   expect(await take(queue)).toEqual([]);
   const waiting = queue.claim({ leaseId: leaseId(), max: 4, waitMs: 10_000 });
   await until("the pull waits", async () => {
-    const info = await operator.api<{ num_waiting: number }>(`CONSUMER.INFO.EDDY_JOBS_${name}.eddy_normal`);
+    const info = await nats.operator.api<{ num_waiting: number }>(
+      `CONSUMER.INFO.EDDY_JOBS_${name}.eddy_normal`,
+    );
     return info.num_waiting === 1;
   });
   const failed = waiting.then(
     () => undefined,
     (error: unknown) => error,
   );
-  await operator.api(`CONSUMER.DELETE.EDDY_JOBS_${name}.eddy_normal`);
+  await nats.operator.api(`CONSUMER.DELETE.EDDY_JOBS_${name}.eddy_normal`);
   expect(await failed).toMatchObject({ name: "BrokerError", verb: "claim" });
   await put(queue, "a");
   expect(ids(await take(queue))).toEqual(["a"]);
 });
 
 test("a consumer that vanished under an idle worker is made anew", async () => {
-  const name = fresh();
-  const queue = await open(name);
+  const name = nats.name();
+  const queue = await nats.open(name);
   await put(queue, "a");
   await settle(queue, await take(queue), ACK);
-  await operator.api(`CONSUMER.DELETE.EDDY_JOBS_${name}.eddy_normal`);
+  await nats.operator.api(`CONSUMER.DELETE.EDDY_JOBS_${name}.eddy_normal`);
   await put(queue, "b");
   expect(ids(await take(queue))).toEqual(["b"]);
 });
 
 test("more pulls than the consumer lets wait end in an error, and none is lost", async () => {
-  const name = fresh();
-  await (await open(name)).open();
-  await operator.api(`CONSUMER.DURABLE.CREATE.EDDY_JOBS_${name}.eddy_normal`, {
+  const name = nats.name();
+  await (await nats.open(name)).open();
+  await nats.operator.api(`CONSUMER.DURABLE.CREATE.EDDY_JOBS_${name}.eddy_normal`, {
     stream_name: `EDDY_JOBS_${name}`,
     config: {
       durable_name: "eddy_normal",
@@ -119,10 +82,12 @@ test("more pulls than the consumer lets wait end in an error, and none is lost",
       max_waiting: 1,
     },
   });
-  const [one, two] = [await open(name), await open(name)];
+  const [one, two] = [await nats.open(name), await nats.open(name)];
   const waiting = one.claim({ leaseId: leaseId(), max: 1, waitMs: 10_000 });
   await until("the pull waits", async () => {
-    const info = await operator.api<{ num_waiting: number }>(`CONSUMER.INFO.EDDY_JOBS_${name}.eddy_normal`);
+    const info = await nats.operator.api<{ num_waiting: number }>(
+      `CONSUMER.INFO.EDDY_JOBS_${name}.eddy_normal`,
+    );
     return info.num_waiting === 1;
   });
   await expect(two.claim({ leaseId: leaseId(), max: 1, waitMs: 1_000 })).rejects.toThrow("409");
@@ -132,10 +97,10 @@ test("more pulls than the consumer lets wait end in an error, and none is lost",
 
 /** A claim whose messages are on their way when it is given up: the network stands still. */
 async function claimGivenUp(id: string) {
-  const name = fresh();
-  const proxy = await WebSocketProxy.start(server.webSocketPort);
+  const name = nats.name();
+  const proxy = await WebSocketProxy.start(nats.server.webSocketPort);
   let pulls = 0;
-  const queue = await open(
+  const queue = await nats.open(
     name,
     {
       url: proxy.url,
@@ -150,11 +115,13 @@ async function claimGivenUp(id: string) {
   const before = pulls;
   const waiting = queue.claim({ leaseId: id, max: 4, waitMs: 200 });
   await until("the pull waits", async () => {
-    const info = await operator.api<{ num_waiting: number }>(`CONSUMER.INFO.EDDY_JOBS_${name}.eddy_normal`);
+    const info = await nats.operator.api<{ num_waiting: number }>(
+      `CONSUMER.INFO.EDDY_JOBS_${name}.eddy_normal`,
+    );
     return info.num_waiting === 1 && pulls === before + 1;
   });
   proxy.freeze();
-  await operator.publish(`eddy.jobs.${name}`, "late");
+  await nats.operator.publish(`eddy.jobs.${name}`, "late");
   await expect(waiting).rejects.toMatchObject({ name: "BrokerError", verb: "claim" });
   return { name, queue, proxy };
 }
@@ -174,7 +141,7 @@ test("messages of a claim that was given up and abandoned go back at once, uncha
   const id = leaseId();
   const { name, queue, proxy } = await claimGivenUp(id);
   await queue.abandon?.([id]);
-  const other = await open(name);
+  const other = await nats.open(name);
   expect((await other.sizes?.())?.held).toBe(1);
   proxy.thaw();
   await until("it is back", async () => (await other.sizes?.())?.ready === 1);
@@ -194,14 +161,14 @@ test("messages of a claim that was given up and came before its copy answer it, 
   const { deliveries } = await queue.claim({ leaseId: id, max: 4, waitMs: 0 });
   expect(deliveries.map((one) => [one.body, one.attempt, one.suspect])).toEqual([["late", 1, false]]);
   expect(await settle(queue, deliveries, ACK)).toEqual(["done"]);
-  const state = await operator.consumer(`EDDY_JOBS_${name}`, "eddy_normal");
+  const state = await nats.operator.consumer(`EDDY_JOBS_${name}`, "eddy_normal");
   expect([state.num_pending, state.num_ack_pending]).toEqual([0, 0]);
   await proxy.stop();
 });
 
 test("a job handed out again sooner than any lease can have run out was in nobody's hands: no suspect, no attempt charged", async () => {
-  const name = fresh();
-  const queue = await open(name);
+  const name = nats.name();
+  const queue = await nats.open(name);
   await put(queue, "a");
   expect(await take(queue, 1)).toHaveLength(1);
   await put(queue, "b");
@@ -210,27 +177,33 @@ test("a job handed out again sooner than any lease can have run out was in nobod
   for (let round = 0; round < 3; round++) {
     const reply = await new Promise<string>((resolve) => {
       const inbox = `nobody.${name}.${round}`;
-      operator.nc.subscribe(inbox, { max: 1, callback: (_error, message) => resolve(message.reply ?? "") });
-      operator.nc.publish(next, '{"batch":1}', { reply: inbox });
+      nats.operator.nc.subscribe(inbox, {
+        max: 1,
+        callback: (_error, message) => resolve(message.reply ?? ""),
+      });
+      nats.operator.nc.publish(next, '{"batch":1}', { reply: inbox });
     });
-    operator.nc.publish(reply, "-NAK");
-    await operator.nc.flush();
+    nats.operator.nc.publish(reply, "-NAK");
+    await nats.operator.nc.flush();
   }
   const deliveries = await take(queue);
   expect(deliveries.map((one) => [one.id, one.attempt, one.suspect])).toEqual([["b", 1, false]]);
 });
 
 test("whatever is published to the subject is a job: body, headers and id as they come", async () => {
-  const name = fresh();
-  const queue = await open(name);
-  await operator.publish(`eddy.jobs.${name}`, '{"to":"ada"}');
-  await operator.publish(`eddy.jobs.${name}.high`, "urgent");
+  const name = nats.name();
+  const queue = await nats.open(name);
+  await nats.operator.publish(`eddy.jobs.${name}`, '{"to":"ada"}');
+  await nats.operator.publish(`eddy.jobs.${name}.high`, "urgent");
   const { headers } = await import("nats.ws");
   const mine = headers();
   mine.set("Content-Type", "text/plain");
   mine.set("Nats-Msg-Id", "order-17");
   mine.set("X-Unusual.Name", "left out");
-  await operator.nc.request(`eddy.jobs.${name}`, new Uint8Array([0, 255]), { headers: mine, timeout: 5_000 });
+  await nats.operator.nc.request(`eddy.jobs.${name}`, new Uint8Array([0, 255]), {
+    headers: mine,
+    timeout: 5_000,
+  });
   const deliveries = await take(queue);
   expect(deliveries.map((one) => [one.priority, one.body, one.attempt])).toEqual([
     ["high", "urgent", 1],
@@ -248,29 +221,29 @@ test("whatever is published to the subject is a job: body, headers and id as the
 });
 
 test("an idle claim hears of an urgent job that somebody else published", async () => {
-  const name = fresh();
-  const queue = await open(name);
+  const name = nats.name();
+  const queue = await nats.open(name);
   expect(await take(queue)).toEqual([]);
   const waiting = queue.claim({ leaseId: leaseId(), max: 4, waitMs: 15_000 });
-  await operator.publish(`eddy.jobs.${name}.high`, "urgent");
+  await nats.operator.publish(`eddy.jobs.${name}.high`, "urgent");
   expect((await waiting).deliveries.map((one) => one.body)).toEqual(["urgent"]);
 });
 
 test("an idle claim brings a delayed job when it is due", async () => {
-  const name = fresh();
-  const queue = await open(name);
+  const name = nats.name();
+  const queue = await nats.open(name);
   expect(await take(queue)).toEqual([]);
   const waiting = queue.claim({ leaseId: leaseId(), max: 4, waitMs: 15_000 });
   const from = performance.now();
-  await put(await open(name), job("a", { delayMs: 300 }));
+  await put(await nats.open(name), job("a", { delayMs: 300 }));
   expect(ids((await waiting).deliveries)).toEqual(["a"]);
   expect(performance.now() - from).toBeGreaterThanOrEqual(300);
 });
 
 test("ten thousand delayed jobs cost nobody anything until they are due", async () => {
-  const name = fresh();
+  const name = nats.name();
   let sent = 0;
-  const queue = await open(name, {
+  const queue = await nats.open(name, {
     openWebSocket: tapped((text) => {
       sent += text.length;
     }),
@@ -285,14 +258,14 @@ test("ten thousand delayed jobs cost nobody anything until they are due", async 
   for (let round = 0; round < 20; round++) expect(await take(queue, 16)).toEqual([]);
   expect((sent - before) / 20).toBeLessThan(400);
   // Nothing of them waits at a consumer.
-  const state = await operator.consumer(`EDDY_JOBS_${name}`, "eddy_normal");
+  const state = await nats.operator.consumer(`EDDY_JOBS_${name}`, "eddy_normal");
   expect([state.num_pending, state.num_ack_pending]).toEqual([0, 0]);
   expect(await queue.sizes?.()).toEqual({ ready: 0, delayed: 10_000, held: 0, dead: 0, paused: false });
 });
 
 test("several workers that move due jobs at the same time make each of them ready once", async () => {
-  const name = fresh();
-  const queues = await Promise.all([open(name), open(name), open(name)]);
+  const name = nats.name();
+  const queues = await Promise.all([nats.open(name), nats.open(name), nats.open(name)]);
   const wanted = idsOf("a", 300);
   await put(queues[0] as BrokerQueue, ...wanted.map((id) => job(id, { delayMs: 400 })));
   await Bun.sleep(450);
@@ -301,9 +274,9 @@ test("several workers that move due jobs at the same time make each of them read
 });
 
 test("a graceful stop leaves nothing pending, and gives back unstarted what it held", async () => {
-  const name = fresh();
-  const broker = connect();
-  const producer = await open(name);
+  const name = nats.name();
+  const broker = nats.connect();
+  const producer = await nats.open(name);
   await put(producer, ...idsOf("a", 60));
   const started = Promise.withResolvers<void>();
   const worker = await startWorker(
@@ -324,7 +297,7 @@ test("a graceful stop leaves nothing pending, and gives back unstarted what it h
   await started.promise;
   await worker.stop();
   await broker.close();
-  const { consumers } = await operator.api<{
+  const { consumers } = await nats.operator.api<{
     consumers: { name: string; num_ack_pending: number; num_waiting: number }[];
   }>(`CONSUMER.LIST.EDDY_JOBS_${name}`, { offset: 0 });
   expect(consumers.length).toBeGreaterThan(0);

@@ -1,5 +1,5 @@
 /** Streams and consumers that could lose jobs are refused, with a sentence that names the setting; logins, too. */
-import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,40 +11,14 @@ import { connectBroker } from "../../runtimes/cli/brokers.ts";
 import type { BrokerQueue, QueueSettings } from "../../src/broker.ts";
 import { defineWorker, queue as named, startWorker } from "../../src/mod.ts";
 import { ids, job, put, settle, take } from "../support/conformance_steps.ts";
-import { type NatsServer, startNats } from "../support/nats_server.ts";
-import { Operator } from "../support/nats_tap.ts";
+import { natsForFile } from "../support/nats_fixture.ts";
+import { startNats } from "../support/nats_server.ts";
 
 setDefaultTimeout(30_000);
 
 const SETTINGS: QueueSettings = { leaseMs: 30_000, requestTimeoutMs: 5_000, dedupeWindowMs: 600_000 };
 
-let server: NatsServer;
-let operator: Operator;
-const opened: NatsBroker[] = [];
-let serial = 0;
-
-beforeAll(async () => {
-  server = await startNats();
-  operator = await Operator.connect(server.url);
-});
-afterEach(async () => {
-  for (const broker of opened.splice(0)) await broker.close();
-});
-afterAll(async () => {
-  await operator.close();
-  await server.stop();
-});
-
-function connect(options: Partial<NatsBrokerOptions> = {}): NatsBroker {
-  const broker = new NatsBroker({ url: server.url, ...options });
-  opened.push(broker);
-  return broker;
-}
-
-function fresh(): string {
-  serial += 1;
-  return `refused-${serial}`;
-}
+const nats = natsForFile();
 
 /** What opening a queue ends with, as text. */
 async function refusal(
@@ -52,7 +26,8 @@ async function refusal(
   options: Partial<NatsBrokerOptions> = {},
   settings: Partial<QueueSettings> = {},
 ): Promise<string> {
-  const failed = await connect(options)
+  const failed = await nats
+    .connect(options)
     .queue(name, { ...SETTINGS, ...settings })
     .open()
     .then(
@@ -80,13 +55,13 @@ function jobsStream(name: string, more: Record<string, unknown> = {}) {
 
 describe("names that differ in case only", () => {
   async function open(name: string, prefix?: string): Promise<BrokerQueue> {
-    const queue = connect({ prefix }).queue(name, SETTINGS);
+    const queue = nats.connect({ prefix }).queue(name, SETTINGS);
     await queue.open();
     return queue;
   }
 
   test("of queues are two: each has its own jobs", async () => {
-    const name = fresh();
+    const name = nats.name();
     const [lower, upper] = [await open(name), await open(name.toUpperCase())];
     await put(lower, "lower");
     await put(upper, "upper");
@@ -95,7 +70,7 @@ describe("names that differ in case only", () => {
   });
 
   test("of prefixes have the same subjects: the second one is refused, and told whose they are", async () => {
-    const name = fresh();
+    const name = nats.name();
     const queue = await open(name, "CASED");
     await put(queue, "mine");
     const text = await refusal(name, { prefix: "Cased" });
@@ -122,8 +97,8 @@ describe("a stream that is there", () => {
     ["denies deletes", { deny_delete: true }, ["deny_delete"]],
   ];
   test.each(faults)("refused: it %s", async (_, more, words) => {
-    const name = fresh();
-    const made = await operator.api<{ error?: unknown }>(
+    const name = nats.name();
+    const made = await nats.operator.api<{ error?: unknown }>(
       `STREAM.CREATE.EDDY_JOBS_${name}`,
       jobsStream(name, more),
     );
@@ -134,8 +109,8 @@ describe("a stream that is there", () => {
   });
 
   test("refused: it lacks a subject", async () => {
-    const name = fresh();
-    await operator.api(
+    const name = nats.name();
+    await nats.operator.api(
       `STREAM.CREATE.EDDY_JOBS_${name}`,
       jobsStream(name, { subjects: [`eddy.jobs.${name}`], republish: undefined }),
     );
@@ -143,8 +118,8 @@ describe("a stream that is there", () => {
   });
 
   test("refused: the one for dead letters forgets", async () => {
-    const name = fresh();
-    await operator.api(`STREAM.CREATE.EDDY_DEAD_${name}`, {
+    const name = nats.name();
+    await nats.operator.api(`STREAM.CREATE.EDDY_DEAD_${name}`, {
       name: `EDDY_DEAD_${name}`,
       subjects: [`eddy.dead.${name}`],
       max_age: 86_400e9,
@@ -153,13 +128,13 @@ describe("a stream that is there", () => {
   });
 
   test("used as it is when it is sound, its window lengthened where it is too short", async () => {
-    const name = fresh();
-    await operator.api(
+    const name = nats.name();
+    await nats.operator.api(
       `STREAM.CREATE.EDDY_JOBS_${name}`,
       jobsStream(name, { duplicate_window: 1e9, max_bytes: 1e8 }),
     );
     expect(await refusal(name)).toBe("it was opened");
-    const { config } = await operator.api<{ config: { duplicate_window: number; max_bytes: number } }>(
+    const { config } = await nats.operator.api<{ config: { duplicate_window: number; max_bytes: number } }>(
       `STREAM.INFO.EDDY_JOBS_${name}`,
     );
     expect([config.duplicate_window, config.max_bytes]).toEqual([600e9, 1e8]);
@@ -167,17 +142,19 @@ describe("a stream that is there", () => {
   });
 
   test("memory, where it is asked for", async () => {
-    const name = fresh();
+    const name = nats.name();
     expect(await refusal(name, { storage: "memory" })).toBe("it was opened");
-    const { config } = await operator.api<{ config: { storage: string } }>(`STREAM.INFO.EDDY_JOBS_${name}`);
+    const { config } = await nats.operator.api<{ config: { storage: string } }>(
+      `STREAM.INFO.EDDY_JOBS_${name}`,
+    );
     expect(config.storage).toBe("memory");
     expect(await refusal(name)).toContain("is kept in memory");
   });
 
   test("a full one refuses jobs and says how to go on; what it took is known", async () => {
-    const name = fresh();
-    await operator.api(`STREAM.CREATE.EDDY_JOBS_${name}`, jobsStream(name, { max_msgs: 5 }));
-    const queue = connect().queue(name, SETTINGS);
+    const name = nats.name();
+    await nats.operator.api(`STREAM.CREATE.EDDY_JOBS_${name}`, jobsStream(name, { max_msgs: 5 }));
+    const queue = nats.connect().queue(name, SETTINGS);
     await queue.open();
     const jobs = ["a", "b", "c", "d", "e", "f", "g"].map((id) => job(id));
     await expect(queue.enqueue("request", jobs)).rejects.toThrow(
@@ -200,8 +177,8 @@ describe("a consumer that is there", () => {
     max_ack_pending: -1,
   };
   async function make(name: string, config: Record<string, unknown>): Promise<void> {
-    await operator.api(`STREAM.CREATE.EDDY_JOBS_${name}`, jobsStream(name));
-    const made = await operator.api<{ error?: unknown }>(
+    await nats.operator.api(`STREAM.CREATE.EDDY_JOBS_${name}`, jobsStream(name));
+    const made = await nats.operator.api<{ error?: unknown }>(
       `CONSUMER.DURABLE.CREATE.EDDY_JOBS_${name}.eddy_normal`,
       {
         stream_name: `EDDY_JOBS_${name}`,
@@ -219,7 +196,7 @@ describe("a consumer that is there", () => {
     ["is of another subject", { filter_subject: "FRESH.high" }, ["filter_subject"]],
   ];
   test.each(faults)("refused: it %s", async (_, config, words) => {
-    const name = fresh();
+    const name = nats.name();
     const { filter_subject } = config;
     await make(name, {
       ...config,
@@ -233,40 +210,41 @@ describe("a consumer that is there", () => {
   });
 
   test("its ack_wait is raised by whoever claims under a longer lease, never lowered, and never by a producer", async () => {
-    const name = fresh();
+    const name = nats.name();
     await make(name, { ack_wait: 1e9 });
-    const ackWait = async () => (await operator.consumer(`EDDY_JOBS_${name}`, "eddy_normal")).config.ack_wait;
-    const queue = connect().queue(name, SETTINGS);
+    const ackWait = async () =>
+      (await nats.operator.consumer(`EDDY_JOBS_${name}`, "eddy_normal")).config.ack_wait;
+    const queue = nats.connect().queue(name, SETTINGS);
     await queue.open();
     await put(queue, "a");
     expect([queue.limits.leaseMs, await ackWait()]).toEqual([30_000, 1e9]);
     expect(ids(await take(queue))).toEqual(["a"]);
     expect([queue.limits.leaseMs, await ackWait()]).toEqual([30_000, 30e9]);
-    const shorter = connect().queue(name, { ...SETTINGS, leaseMs: 10_000 });
+    const shorter = nats.connect().queue(name, { ...SETTINGS, leaseMs: 10_000 });
     await shorter.open();
     expect(await take(shorter)).toEqual([]);
     expect([shorter.limits.leaseMs, await ackWait()]).toEqual([30_000, 30e9]);
   });
 
   test("a worker's short lease stays, though a producer with another opens the queue, over the same connection too", async () => {
-    const name = fresh();
-    const broker = connect();
+    const name = nats.name();
+    const broker = nats.connect();
     const worker = broker.queue(name, { ...SETTINGS, leaseMs: 2_000, requestTimeoutMs: 400 });
     await worker.open();
     expect(await take(worker)).toEqual([]);
-    for (const producer of [broker.queue(name, SETTINGS), connect().queue(name, SETTINGS)]) {
+    for (const producer of [broker.queue(name, SETTINGS), nats.connect().queue(name, SETTINGS)]) {
       await producer.open();
       await put(producer, "a");
     }
     expect((await take(worker)).length).toBe(2);
     expect(worker.limits.leaseMs).toBe(2_000);
-    expect((await operator.consumer(`EDDY_JOBS_${name}`, "eddy_normal")).config.ack_wait).toBe(2e9);
+    expect((await nats.operator.consumer(`EDDY_JOBS_${name}`, "eddy_normal")).config.ack_wait).toBe(2e9);
   });
 
   test("its max_ack_pending is a limit: a prefetch above it is refused", async () => {
-    const name = fresh();
+    const name = nats.name();
     await make(name, { max_ack_pending: 8 });
-    const broker = connect();
+    const broker = nats.connect();
     const queue = broker.queue(name, SETTINGS);
     await queue.open();
     expect([queue.limits.maxBatch, queue.limits.maxInFlight]).toEqual([8, 8]);
@@ -277,15 +255,15 @@ describe("a consumer that is there", () => {
   });
 
   test("a producer makes none: the lease is the first worker's", async () => {
-    const name = fresh();
-    const producer = connect().queue(name, SETTINGS);
+    const name = nats.name();
+    const producer = nats.connect().queue(name, SETTINGS);
     await producer.open();
     await put(producer, "a");
-    const worker = connect().queue(name, { ...SETTINGS, leaseMs: 2_000, requestTimeoutMs: 400 });
+    const worker = nats.connect().queue(name, { ...SETTINGS, leaseMs: 2_000, requestTimeoutMs: 400 });
     await worker.open();
     expect(worker.limits.leaseMs).toBe(2_000);
     expect(ids(await take(worker))).toEqual(["a"]);
-    expect((await operator.consumer(`EDDY_JOBS_${name}`, "eddy_normal")).config.ack_wait).toBe(2e9);
+    expect((await nats.operator.consumer(`EDDY_JOBS_${name}`, "eddy_normal")).config.ack_wait).toBe(2e9);
   });
 });
 
@@ -295,14 +273,14 @@ describe("a source", () => {
     consumer: Record<string, unknown> = {},
     stream: Record<string, unknown> = {},
   ): Promise<Partial<NatsBrokerOptions>> {
-    await operator.api(`STREAM.CREATE.${name}`, {
+    await nats.operator.api(`STREAM.CREATE.${name}`, {
       name,
       subjects: [`orders.${name}.>`],
       retention: "workqueue",
       discard: "new",
       ...stream,
     });
-    const made = await operator.api<{ error?: unknown }>(`CONSUMER.DURABLE.CREATE.${name}.worker`, {
+    const made = await nats.operator.api<{ error?: unknown }>(`CONSUMER.DURABLE.CREATE.${name}.worker`, {
       stream_name: name,
       config: {
         durable_name: "worker",
@@ -317,10 +295,14 @@ describe("a source", () => {
   }
 
   test("refused: its stream or its consumer is missing", async () => {
-    const name = fresh();
+    const name = nats.name();
     const sources = { [name]: { stream: name, consumer: "worker" } };
     expect(await refusal(name, { sources })).toContain(`the stream ${name} is not there`);
-    await operator.api(`STREAM.CREATE.${name}`, { name, subjects: [`orders.${name}.>`], discard: "new" });
+    await nats.operator.api(`STREAM.CREATE.${name}`, {
+      name,
+      subjects: [`orders.${name}.>`],
+      discard: "new",
+    });
     expect(await refusal(name, { sources })).toContain(
       `the consumer worker of the stream ${name} is not there`,
     );
@@ -334,7 +316,7 @@ describe("a source", () => {
     ["drops jobs", {}, { max_age: 3600e9 }, ["max_age"]],
   ];
   test.each(faults)("refused: it %s", async (_, consumer, stream, words) => {
-    const name = fresh();
+    const name = nats.name();
     const options = await make(name, consumer, stream);
     const text = await refusal(name, options);
     expect(text).toStartWith(`Cannot open queue ${name}: the `);
@@ -342,19 +324,19 @@ describe("a source", () => {
   });
 
   test("its lease is the consumer's ack_wait where that is shorter", async () => {
-    const name = fresh();
-    const queue = connect(await make(name, { ack_wait: 20e9 })).queue(name, SETTINGS);
+    const name = nats.name();
+    const queue = nats.connect(await make(name, { ack_wait: 20e9 })).queue(name, SETTINGS);
     await queue.open();
     expect(queue.limits.leaseMs).toBe(20_000);
   });
 
   test("feeds the queue beside its own jobs, and what is retried or given back comes from there", async () => {
-    const name = fresh();
-    const queue = connect(await make(name)).queue(name, SETTINGS);
+    const name = nats.name();
+    const queue = nats.connect(await make(name)).queue(name, SETTINGS);
     await queue.open();
-    await operator.publish(`orders.${name}.new`, "one");
-    await operator.publish(`orders.${name}.new`, "two");
-    await operator.publish(`orders.${name}.new`, "three");
+    await nats.operator.publish(`orders.${name}.new`, "one");
+    await nats.operator.publish(`orders.${name}.new`, "two");
+    await nats.operator.publish(`orders.${name}.new`, "three");
     await put(queue, job("own", { priority: "low" }));
     const deliveries = await take(queue);
     expect(deliveries.map((one) => one.body)).toEqual(["one", "two", "three", "own"]);
@@ -367,7 +349,7 @@ describe("a source", () => {
       { delivery: three, verdict: { kind: "dead", error: "no" } },
       { delivery: own, verdict: { kind: "ack" } },
     ]);
-    const state = await operator.consumer(name, "worker");
+    const state = await nats.operator.consumer(name, "worker");
     expect([state.num_pending, state.num_ack_pending]).toEqual([0, 0]);
     const again = await take(queue);
     expect(again.map((each) => [each.body, each.attempt])).toEqual([
@@ -383,7 +365,7 @@ describe("a source", () => {
   });
 
   test("jobs that ran out of the server's max_deliver become dead letters: those told of, and those from before", async () => {
-    const name = fresh();
+    const name = nats.name();
     const options = {
       ...(await make(name, { max_deliver: 2, ack_wait: 300e6 })),
       leastMaxDeliver: 2,
@@ -392,20 +374,24 @@ describe("a source", () => {
     /** Hands it out and never acks it, as often as the server does. */
     const useUp = async () => {
       for (let n = 0; n < 3; n++) {
-        const inbox = operator.nc.subscribe("used.up", { max: 1 });
-        operator.nc.publish(`$JS.API.CONSUMER.MSG.NEXT.${name}.worker`, '{"batch":1,"expires":50000000}', {
-          reply: "used.up",
-        });
+        const inbox = nats.operator.nc.subscribe("used.up", { max: 1 });
+        nats.operator.nc.publish(
+          `$JS.API.CONSUMER.MSG.NEXT.${name}.worker`,
+          '{"batch":1,"expires":50000000}',
+          {
+            reply: "used.up",
+          },
+        );
         for await (const _ of inbox);
         await Bun.sleep(350);
       }
     };
-    await operator.publish(`orders.${name}.new`, "before");
+    await nats.operator.publish(`orders.${name}.new`, "before");
     await useUp();
-    const queue = connect(options).queue(name, settings);
+    const queue = nats.connect(options).queue(name, settings);
     await queue.open();
     expect((await queue.peek?.("dead", 5))?.map((each) => each.body)).toEqual(["before"]);
-    await operator.publish(`orders.${name}.new`, "after");
+    await nats.operator.publish(`orders.${name}.new`, "after");
     await useUp();
     expect(await take(queue)).toEqual([]);
     const dead = await queue.peek?.("dead", 5);
@@ -414,7 +400,7 @@ describe("a source", () => {
       ["after", 2],
     ]);
     expect(dead?.[1]?.error).toContain("max_deliver");
-    const { state } = await operator.api<{ state: { messages: number } }>(`STREAM.INFO.${name}`);
+    const { state } = await nats.operator.api<{ state: { messages: number } }>(`STREAM.INFO.${name}`);
     expect(state.messages).toBe(0);
     expect(await queue.redrive?.({ limit: 5 })).toBe(2);
     expect((await take(queue)).map((each) => [each.body, each.attempt])).toEqual([
@@ -446,7 +432,7 @@ describe("a login", () => {
   test.each(ways)("with %s, or not at all", async (_, config, right, wrong) => {
     const own = await startNats({ config });
     try {
-      const queue = connect({ url: own.url, ...right }).queue("q", SETTINGS);
+      const queue = nats.connect({ url: own.url, ...right }).queue("q", SETTINGS);
       await queue.open();
       await put(queue, "a");
       expect(ids(await take(queue))).toEqual(["a"]);
