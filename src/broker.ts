@@ -178,7 +178,8 @@ export interface ClaimReply {
   /**
    * In how many milliseconds something held or delayed becomes claimable without anyone enqueuing: the next delayed job's
    * due time or the next lease's end, whichever is first. 0 when some is there by now; `undefined` when nothing is in sight, the queue is
-   * paused, or the engine cannot tell. Only needed of claims that came back short.
+   * paused, or the engine cannot tell. Only needed of claims that came back short; of a late copy that takes nothing, too: whoever sent it may have no
+   * other answer to sleep by.
    */
   readonly nextDueMs?: number | undefined;
   /** The queue's memo, when `recall` was set and there is one. */
