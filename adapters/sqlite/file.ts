@@ -117,13 +117,19 @@ function connect(file: string, engine: FileEngine): FileDatabase {
     if (forbidden !== undefined) throw new SqlUnavailable(forbidden, { cause: error });
     const trouble = troubleOf(engine.codeOf(error));
     if (trouble !== "other" && trouble !== "cantopen") throw error;
-    const folder = dirname(file);
-    const why = isFolder(file)
-      ? "it is a folder"
-      : isFolder(folder)
-        ? "the file cannot be opened or made; look at its permissions"
-        : `the folder ${folder} does not exist; make it first`;
-    throw new SqlUnavailable(why, { cause: error });
+    throw new SqlUnavailable(whyUnopened(file), { cause: error });
+  }
+}
+
+function whyUnopened(file: string): string {
+  const folder = dirname(file);
+  try {
+    if (isFolder(file)) return "it is a folder";
+    if (!isFolder(folder)) return `the folder ${folder} does not exist; make it first`;
+    return "the file cannot be opened or made; look at its permissions";
+  } catch (error) {
+    // A name that is too long, links that lead to each other: it cannot even be looked at.
+    return `the system answered ${(error as { code?: unknown }).code}; name another file`;
   }
 }
 

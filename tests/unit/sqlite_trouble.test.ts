@@ -61,6 +61,20 @@ describe("opening", () => {
     expect(error.message).toContain("it is a folder");
   });
 
+  test("a name that leads nowhere, or is too long, is told as the system tells it", async () => {
+    const [one, other] = [join(scratch.folder, "one"), join(scratch.folder, "other")];
+    symlinkSync(one, other);
+    symlinkSync(other, one);
+    for (const [file, code] of [
+      [one, "ELOOP"],
+      [join(scratch.folder, "x".repeat(300)), "ENAMETOOLONG"],
+    ] as const) {
+      const error = await errorOf(scratch.queue(bunSqlite({ file })));
+      expect(error).toBeInstanceOf(BrokerError);
+      expect(error.message).toBe(`Cannot open ${file}: the system answered ${code}; name another file`);
+    }
+  });
+
   test("where SQLite's own files cannot be made, the folder is named", async () => {
     // A file that cannot be made, also for a test that runs as root.
     symlinkSync(join(scratch.folder, "none", "wal"), `${scratch.file}-wal`);
