@@ -16,6 +16,7 @@ import { assertKnownFields } from "../src/known_fields.ts";
 import { checkFunction, checkOptions } from "./checks.ts";
 import { type Connection, MemoryQueue } from "./memory/queue.ts";
 import { type Instant, QueueStore } from "./memory/store.ts";
+import { ALL_BUT_WAITS } from "./offers.ts";
 
 export interface MemoryBrokerOptions {
   /** The broker's clock in milliseconds; it decides leases, delays and windows. Must never go back. */
@@ -23,23 +24,6 @@ export interface MemoryBrokerOptions {
   /** Unix milliseconds, for the times that people see (`enqueuedAt`, `dueAt`, `diedAt`). By default `now`. */
   readonly wallNow?: () => number;
 }
-
-const CAPABILITIES: ReadonlySet<Capability> = new Set<Capability>([
-  "exchange",
-  "abandon",
-  "fenced",
-  "atomic",
-  "delay",
-  "priority",
-  "dedupe",
-  "wake",
-  "sizes",
-  "peek",
-  "clear",
-  "redrive",
-  "pause",
-  "memo",
-]);
 
 /** What several connections share: the clock and the queues. */
 interface Engine {
@@ -53,7 +37,7 @@ const OPTION_FIELDS: ReadonlySet<string> = new Set<keyof MemoryBrokerOptions>(["
 /** One connection to an engine in this process's memory. */
 export class MemoryBroker implements Broker {
   readonly name = "memory";
-  readonly capabilities: ReadonlySet<Capability> = CAPABILITIES;
+  readonly capabilities: ReadonlySet<Capability> = ALL_BUT_WAITS;
   /** Always 0: the engine needs no requests. */
   readonly requests = 0;
   #engine: Engine;

@@ -18,7 +18,11 @@ import type {
 } from "../../src/broker.ts";
 import { BrokerError } from "../../src/errors.ts";
 import { checkClaim, checkEnqueue, checkMemo, checkQueue } from "../checks.ts";
+import { looseLimits } from "../offers.ts";
 import type { Instant, QueueStore } from "./store.ts";
+
+/** The largest body, as SQLite takes it. */
+const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
 /** What a queue needs of its connection. */
 export interface Connection {
@@ -40,15 +44,7 @@ export class MemoryQueue implements BrokerQueue {
   constructor(name: string, settings: QueueSettings, store: QueueStore, connection: Connection) {
     checkQueue(name, settings);
     this.name = name;
-    this.limits = Object.freeze({
-      maxBatch: 1000,
-      maxEnqueue: 1000,
-      maxInFlight: Infinity,
-      maxBodyBytes: 16 * 1024 * 1024,
-      leaseMs: settings.leaseMs,
-      renewable: true,
-      exclusive: false,
-    });
+    this.limits = looseLimits(settings.leaseMs, MAX_BODY_BYTES);
     this.#windowMs = settings.dedupeWindowMs;
     this.#store = store;
     this.#connection = connection;

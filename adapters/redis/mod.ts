@@ -45,27 +45,11 @@
  */
 import type { Broker, BrokerQueue, Capability, QueueSettings } from "../../src/broker.ts";
 import { checkQueue } from "../checks.ts";
+import { ALL_BUT_WAITS } from "../offers.ts";
 import { type RedisBrokerOptions, type ResolvedRedisOptions, resolveRedisOptions } from "./options.ts";
 import { type Connection, RedisQueue } from "./queue.ts";
 
 export type { RedisBrokerOptions } from "./options.ts";
-
-const CAPABILITIES: ReadonlySet<Capability> = new Set<Capability>([
-  "exchange",
-  "abandon",
-  "fenced",
-  "atomic",
-  "delay",
-  "priority",
-  "dedupe",
-  "wake",
-  "sizes",
-  "peek",
-  "clear",
-  "redrive",
-  "pause",
-  "memo",
-]);
 
 /**
  * One connection to a Redis over HTTP.
@@ -77,7 +61,7 @@ const CAPABILITIES: ReadonlySet<Capability> = new Set<Capability>([
  */
 export class RedisBroker implements Broker {
   readonly name = "redis";
-  readonly capabilities: ReadonlySet<Capability> = CAPABILITIES;
+  readonly capabilities: ReadonlySet<Capability> = ALL_BUT_WAITS;
   readonly #connection: Connection;
   readonly #watches = new Set<() => void>();
   #requests = 0;

@@ -19,6 +19,7 @@ import type {
 } from "../../src/broker.ts";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
 import { checkClaim, checkEnqueue, checkMemo } from "../checks.ts";
+import { looseLimits } from "../offers.ts";
 import { RedisClient } from "./client.ts";
 import { refusedRights, strange } from "./failure.ts";
 import { baseline, lossAtRestart, objection, readSigns, type Signs, VANISHED } from "./guard.ts";
@@ -72,15 +73,7 @@ export class RedisQueue implements BrokerQueue {
   constructor(name: string, settings: QueueSettings, connection: Connection) {
     const { options } = connection;
     this.name = name;
-    this.limits = Object.freeze({
-      maxBatch: 1000,
-      maxEnqueue: 1000,
-      maxInFlight: Infinity,
-      maxBodyBytes: options.maxBodyBytes,
-      leaseMs: settings.leaseMs,
-      renewable: true,
-      exclusive: false,
-    });
+    this.limits = looseLimits(settings.leaseMs, options.maxBodyBytes);
     this.#settings = settings;
     this.#connection = connection;
     this.#client = new RedisClient({

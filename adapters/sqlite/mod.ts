@@ -64,6 +64,7 @@
 
 import type { Broker, BrokerQueue, Capability, QueueSettings } from "../../src/broker.ts";
 import { checkFunction, checkOptions } from "../checks.ts";
+import { ALL_BUT_WAITS } from "../offers.ts";
 import { Connection } from "./connection.ts";
 import type { SqlSource } from "./driver.ts";
 import { SqliteQueue } from "./queue.ts";
@@ -90,27 +91,10 @@ export interface SqliteBrokerOptions {
   readonly wallNow?: () => number;
 }
 
-const CAPABILITIES: ReadonlySet<Capability> = new Set<Capability>([
-  "exchange",
-  "abandon",
-  "fenced",
-  "atomic",
-  "delay",
-  "priority",
-  "dedupe",
-  "wake",
-  "sizes",
-  "peek",
-  "clear",
-  "redrive",
-  "pause",
-  "memo",
-]);
-
 /** A connection to one database file. */
 export class SqliteBroker implements Broker {
   readonly name = "sqlite";
-  readonly capabilities: ReadonlySet<Capability> = CAPABILITIES;
+  readonly capabilities: ReadonlySet<Capability> = ALL_BUT_WAITS;
   /** Always 0: the engine is in this process. */
   readonly requests = 0;
   readonly #connection: Connection;

@@ -18,6 +18,7 @@ import type {
 } from "../../src/broker.ts";
 import { BrokerError } from "../../src/errors.ts";
 import { checkClaim, checkEnqueue, checkMemo, checkQueue } from "../checks.ts";
+import { looseLimits } from "../offers.ts";
 import { claimJobs } from "./claim.ts";
 import { wholeMs } from "./clock.ts";
 import type { Connection } from "./connection.ts";
@@ -52,15 +53,7 @@ export class SqliteQueue implements BrokerQueue {
   ) {
     checkQueue(name, settings);
     this.name = name;
-    this.#limits = Object.freeze({
-      maxBatch: 1000,
-      maxEnqueue: 1000,
-      maxInFlight: Infinity,
-      maxBodyBytes: MAX_BODY_BYTES,
-      leaseMs: settings.leaseMs,
-      renewable: true,
-      exclusive: false,
-    });
+    this.#limits = looseLimits(settings.leaseMs, MAX_BODY_BYTES);
     this.#connection = connection;
     this.#watchers = watchers;
     this.#wallNow = wallNow;

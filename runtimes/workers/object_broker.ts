@@ -4,6 +4,7 @@
  * @module
  */
 import { checkClaim, checkEnqueue, checkMemo, checkQueue } from "../../adapters/checks.ts";
+import { ALL_BUT_WAITS } from "../../adapters/offers.ts";
 import type {
   Broker,
   BrokerLimits,
@@ -34,21 +35,8 @@ import {
 } from "./object_protocol.ts";
 import type { ObjectNamespace } from "./types.ts";
 
-const CAPABILITIES: ReadonlySet<Capability> = new Set<Capability>([
-  "exchange",
-  "abandon",
-  "fenced",
-  "atomic",
-  "delay",
-  "priority",
-  "dedupe",
-  "sizes",
-  "peek",
-  "clear",
-  "redrive",
-  "pause",
-  "memo",
-]);
+/** An object cannot call out to those who wait for work. */
+const CAPABILITIES: ReadonlySet<Capability> = ALL_BUT_WAITS.difference(new Set(["wake"]));
 
 export interface DurableObjectBrokerOptions {
   /** The binding of the objects' class. */
