@@ -19,7 +19,7 @@ beforeAll(async () => {
   redis = await startRedisOverHttp({ persist: true });
   sink = startCallsSink((call) => called.push(call));
   workerd = await Workerd.start({
-    entry: resolve(import.meta.dir, "redis_worker.ts"),
+    entry: resolve(import.meta.dir, "remote_worker.ts"),
     bindings: {
       REDIS_URL: redis.gateway.url,
       REDIS_TOKEN: redis.gateway.token,

@@ -43,7 +43,7 @@ beforeEach(async () => {
 
 function start(): Promise<Workerd> {
   return Workerd.start({
-    entry: resolve(import.meta.dir, "redis_worker.ts"),
+    entry: resolve(import.meta.dir, "remote_worker.ts"),
     bindings: {
       REDIS_URL: redis.gateway.url,
       REDIS_TOKEN: redis.gateway.token,
@@ -183,7 +183,7 @@ test("POST /v1/drain starts one, answers with its report, and refuses another be
 
 test("a wrong token for Redis fails the cron, and says so without the token", async () => {
   const other = await Workerd.start({
-    entry: resolve(import.meta.dir, "redis_worker.ts"),
+    entry: resolve(import.meta.dir, "remote_worker.ts"),
     bindings: {
       REDIS_URL: redis.gateway.url,
       REDIS_TOKEN: "wrong-token",

@@ -21,7 +21,7 @@ beforeAll(async () => {
   nats = await startNats();
   sink = startCallsSink((call) => called.push(call));
   workerd = await Workerd.start({
-    entry: resolve(import.meta.dir, "redis_worker.ts"),
+    entry: resolve(import.meta.dir, "remote_worker.ts"),
     bindings: { NATS_URL: nats.url, SINK_URL: sink.url.origin, EDDY_TOKEN: "test-token" },
     objects: { CONSUMER: "Consumer" },
     flags: ["nodejs_compat"],

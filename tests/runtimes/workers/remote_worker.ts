@@ -1,5 +1,5 @@
 /**
- * A Worker for the tests of crons and consumers over Redis, or NATS where `NATS_URL` is set: its handlers call a sink, wait, or compute.
+ * A Worker for the tests of crons and consumers over a remote broker, Redis or, where `NATS_URL` is set, NATS: its handlers call a sink, wait, or compute.
  *
  * @module
  */
