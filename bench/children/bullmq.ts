@@ -4,6 +4,7 @@
  * @module
  */
 import { Queue, Worker } from "bullmq";
+import { addJobs, stopwatch } from "../support/bulk_work.ts";
 import { params, tell } from "../support/contender.ts";
 
 export interface BullParams {
@@ -18,34 +19,13 @@ const connection = { host: "127.0.0.1", port, maxRetriesPerRequest: null };
 
 async function run(name: string, count: number): Promise<number> {
   const queue = new Queue(name, { connection });
-  for (let at = 0; at < count; at += 1000) {
-    await queue.addBulk(
-      Array.from({ length: Math.min(1000, count - at) }, (_, n) => ({
-        name: "job",
-        data: { n: at + n },
-        // An acked job is gone, as with the others.
-        opts: { removeOnComplete: true },
-      })),
-    );
-  }
-  let firstAt = 0;
-  let left = count;
-  const done = Promise.withResolvers<void>();
-  const worker = new Worker(
-    name,
-    async () => {
-      if (firstAt === 0) firstAt = performance.now();
-    },
-    { connection, concurrency, autorun: false },
-  );
-  worker.on("completed", () => {
-    left -= 1;
-    if (left === 0) done.resolve();
-  });
-  worker.on("error", (error) => done.reject(error));
+  await addJobs(queue, count);
+  const watch = stopwatch(count);
+  const worker = new Worker(name, watch.process, { connection, concurrency, autorun: false });
+  worker.on("completed", watch.completed);
+  worker.on("error", watch.failed);
   const running = worker.run();
-  await done.promise;
-  const ms = performance.now() - firstAt;
+  const ms = await watch.ms;
   await worker.close();
   await running;
   await queue.obliterate({ force: true });
