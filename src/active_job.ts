@@ -12,7 +12,7 @@ import { assertKnownFields } from "./known_fields.ts";
 import type { Platform } from "./platform.ts";
 import { ignoreRejection, isPromise } from "./promises.ts";
 import type { QueueDefinition } from "./queue.ts";
-import { describeIssues, type SchemaResult } from "./schemas.ts";
+import { complaintOf, SCHEMA_THREW, type SchemaResult } from "./schemas.ts";
 import type { Outcome } from "./verdict.ts";
 
 const RETRY_FIELDS: ReadonlySet<string> = new Set<keyof RetryOptions>(["delayMs", "reason"]);
@@ -183,11 +183,12 @@ export class ActiveJob implements Job<unknown> {
       return undefined;
     }
     const accept = (result: SchemaResult<unknown>): InvalidBody | undefined => {
-      if (result.issues !== undefined) return new InvalidBody(describeIssues(result.issues));
-      this.#body = result.value;
+      const complaint = complaintOf(result);
+      if (complaint !== undefined) return new InvalidBody(complaint);
+      this.#body = (result as { readonly value: unknown }).value;
       return undefined;
     };
-    const faulty = () => new InvalidBody("The queue's schema threw instead of answering; mend the schema");
+    const faulty = () => new InvalidBody(SCHEMA_THREW);
     try {
       const result = schema["~standard"].validate(value);
       return isPromise(result) ? Promise.resolve(result).then(accept).catch(faulty) : accept(result);

@@ -24,7 +24,16 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 }
 
 /** What is told of a schema that throws or rejects. What it threw could quote the body, so nothing of that is said. */
-const SCHEMA_THREW = "The queue's schema threw instead of answering; mend the schema";
+export const SCHEMA_THREW = "The queue's schema threw instead of answering; mend the schema";
+
+/** What is told of one that answers otherwise than the specification has it, as with yes or no: taken for a yes it would let any body through. */
+const SCHEMA_ODD = "The queue's schema answered with neither a value nor issues; mend the schema";
+
+/** What a schema's answer says against a body; nothing when the body fits. May throw what reading the answer throws. */
+export function complaintOf(result: SchemaResult<unknown>): string | undefined {
+  if (result.issues !== undefined) return describeIssues(result.issues);
+  return typeof result === "object" && "value" in result ? undefined : SCHEMA_ODD;
+}
 
 /** One place where a body does not fit. */
 export interface BodyIssue {
@@ -47,10 +56,13 @@ const MOST_ISSUES = 20;
 export async function whyNot(schema: StandardSchema, value: unknown): Promise<BodyFault | undefined> {
   try {
     const result = await schema["~standard"].validate(value);
-    if (result.issues === undefined) return undefined;
-    const paths = new Set(result.issues.slice(0, MOST_ISSUES).map(pathOf));
+    const reason = complaintOf(result);
+    if (reason === undefined) return undefined;
+    const paths = new Set((result.issues ?? []).slice(0, MOST_ISSUES).map(pathOf));
+    // Without a place it is the whole body's.
+    if (paths.size === 0) return { reason, issues: [{ path: "", message: reason }] };
     const issues = [...paths].map((path) => ({ path, message: "It does not fit the queue's schema" }));
-    return { reason: describeIssues(result.issues), issues };
+    return { reason, issues };
   } catch {
     return { reason: SCHEMA_THREW, issues: [{ path: "", message: SCHEMA_THREW }] };
   }
@@ -61,7 +73,8 @@ export async function whyNot(schema: StandardSchema, value: unknown): Promise<Bo
  * paths are named, as {@linkcode placeOf} shows them.
  */
 export function describeIssues(issues: readonly SchemaIssue[]): string {
-  const places = issues.slice(0, 5).map((issue) => placeOf(issue));
+  // A schema may find fault without saying where.
+  const places = issues.length === 0 ? [placeOf({})] : issues.slice(0, 5).map((issue) => placeOf(issue));
   const more = issues.length > 5 ? ` and ${issues.length - 5} more` : "";
   return `The body does not fit the queue's schema at: ${[...new Set(places)].join(", ")}${more}`;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as v from "valibot";
-import type { StandardSchema } from "../../src/schemas.ts";
+import { type StandardSchema, whyNot } from "../../src/schemas.ts";
 import { run } from "../support/handling.ts";
 import { noStrayRejections } from "../support/world.ts";
 
@@ -38,6 +38,32 @@ describe("bodies", () => {
       { bodies: [body] },
     );
     expect(text).toBe(body);
+  });
+
+  test("are let through by no schema that answers otherwise than with a value or issues", async () => {
+    const odd: unknown[] = [true, false, 5, "yes", {}, { ok: true }, () => {}, { issues: [] }];
+    for (const answer of [...odd, ...odd.map((one) => Promise.resolve(one))]) {
+      const schema = { "~standard": { version: 1, vendor: "test", validate: () => answer } };
+      let called = 0;
+      const { dead } = await run(
+        () => {
+          called += 1;
+        },
+        {},
+        { bodies: ['"secret"'], queue: { body: schema as unknown as StandardSchema } },
+      );
+      expect(called).toBe(0);
+      const given = await answer;
+      const says =
+        typeof given === "object" && given !== null && "issues" in given
+          ? "The body does not fit the queue's schema at: the whole body"
+          : "The queue's schema answered with neither a value nor issues; mend the schema";
+      expect(dead).toEqual([says]);
+      const { reason, issues } = (await whyNot(schema as unknown as StandardSchema, "secret")) ?? {};
+      expect({ reason, issues }).toEqual({ reason: says, issues: [{ path: "", message: says }] });
+    }
+    const nothing = { "~standard": { version: 1, vendor: "test", validate: () => ({ value: undefined }) } };
+    expect(await whyNot(nothing as unknown as StandardSchema, "secret")).toBeUndefined();
   });
 
   test("that cannot be read are dead letters at once, unrun and unquoted, and the rest runs", async () => {
