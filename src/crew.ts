@@ -46,7 +46,7 @@ export interface EndTimes {
 }
 
 /** How long closing watches and giving back a last claim may take, in milliseconds. */
-export const CLOSE_WAIT_MS = 1_000;
+const CLOSE_WAIT_MS = 1_000;
 
 export class Crew {
   readonly loops: readonly QueueLoop[];

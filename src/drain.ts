@@ -16,7 +16,7 @@ import { assertKnownFields } from "./known_fields.ts";
 import type { Platform } from "./platform.ts";
 import type { WorkerDefinition, WorkerQueue } from "./worker.ts";
 
-export type { DrainEnd, DrainReport } from "./drain_report.ts";
+export type { DrainReport } from "./drain_report.ts";
 
 /** What a drain may spend. Each by default what the platform's invocation allows. */
 export interface BudgetOptions {

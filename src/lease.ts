@@ -8,7 +8,7 @@
 export const FIRST_RENEWAL_SHARE = 1 / 3;
 
 /** How long after a failed renewal the next is tried, in milliseconds. */
-export const RENEWAL_RETRY_MS = 1_000;
+const RENEWAL_RETRY_MS = 1_000;
 
 /**
  * How much sooner than the broker the worker takes a lease for lost, in milliseconds: room for timers that fire late and for clocks

@@ -1,7 +1,7 @@
 import { Remembered } from "../remembered.ts";
 
 /** How long an ended lease is remembered at least. */
-export const REMEMBER_LEASE_MS = 60_000;
+const REMEMBER_LEASE_MS = 60_000;
 
 /** A claim's hold over its jobs. A slot is emptied when its delivery is settled. */
 export class Lease<J> {

@@ -6,7 +6,7 @@ import { Heap } from "./heap.ts";
 export type Level = 0 | 1 | 2;
 
 /** A waiting level is passed over at most this often in a row before it gives a job: so every eighth is its own. */
-export const MOST_PASSED_OVER = 7;
+const MOST_PASSED_OVER = 7;
 
 const NAMES: readonly Priority[] = ["high", "normal", "low"];
 

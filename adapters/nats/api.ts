@@ -93,7 +93,7 @@ export class ApiError extends Error {
 }
 
 export const STREAM_NOT_FOUND = 10059;
-export const CONSUMER_NOT_FOUND = 10014;
+const CONSUMER_NOT_FOUND = 10014;
 export const SUBJECTS_OVERLAP = 10065;
 
 const decoder = new TextDecoder();

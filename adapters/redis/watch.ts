@@ -6,9 +6,7 @@
 import { BrokerError } from "../../src/errors.ts";
 import { answeredError, failure, isPassing, isRedirect, redirected, refusedToken } from "./failure.ts";
 
-/** Published by every enqueue and whatever else makes work claimable. Any other text but {@linkcode PING} counts as well. */
-export const WAKE = "1";
-/** Published by a watch that has heard nothing for long, to hear itself. Wakes nobody. */
+/** Published by a watch that has heard nothing for long, to hear itself. Wakes nobody; any other text does. */
 export const PING = "ping";
 
 export interface WatchOptions {

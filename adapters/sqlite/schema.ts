@@ -7,7 +7,7 @@
 import { type SqlDriver, SqlRefusal } from "./driver.ts";
 
 /** Goes up with every change of the layout. A database of a newer one is refused. */
-export const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 1;
 
 const NOW_MS = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)";
 

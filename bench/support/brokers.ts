@@ -50,7 +50,7 @@ export function withoutWake(broker: Broker): Broker {
   };
 }
 
-export const SETTINGS: QueueSettings = { leaseMs: 30_000, requestTimeoutMs: 20_000, dedupeWindowMs: 60_000 };
+const SETTINGS: QueueSettings = { leaseMs: 30_000, requestTimeoutMs: 20_000, dedupeWindowMs: 60_000 };
 
 /** Opens a queue past the loop. */
 export async function openQueue(broker: Broker, name: string): Promise<BrokerQueue> {

@@ -118,7 +118,7 @@ function endOfHead(bytes: Uint8Array, from: number, to: number): number | undefi
 }
 
 /** Fails unless the answer agrees to become a WebSocket, and to nothing that was not asked for. */
-export function checkAnswer(head: string, accept: string): void {
+function checkAnswer(head: string, accept: string): void {
   const [status = "", ...lines] = head.split("\r\n");
   const [, version, code] = /^HTTP\/1\.([01]) (\d{3})/.exec(status) ?? [];
   if (code !== "101" || version !== "1")

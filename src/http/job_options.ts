@@ -74,7 +74,7 @@ export function jobOptionsOf(headers: Headers): JobOptions {
 }
 
 /** Whether a text names a priority. */
-export function isPriority(text: string): text is Priority {
+function isPriority(text: string): text is Priority {
   return text === "high" || text === "normal" || text === "low";
 }
 

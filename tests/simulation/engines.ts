@@ -21,7 +21,7 @@ export function playOn(engine: EngineName, plan: Plan, options: PlayOptions = {}
 }
 
 /** The plan as it can be played on an engine: SQLite's watches and redrives go by a timer of the real clock. */
-export function planFor(engine: EngineName, plan: Plan): Plan {
+function planFor(engine: EngineName, plan: Plan): Plan {
   if (engine === "memory") return plan;
   return {
     ...plan,

@@ -5,7 +5,7 @@
  */
 
 /** The promises, by name. */
-export const PROMISES = {
+const PROMISES = {
   // The broker's.
   wrongAnswer: "a verb answers as the contract says",
   twoHolders: "a job never has two live holders by the broker's clock",

@@ -6,7 +6,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 /** The ids of those that run or stand still. */
-export function ownWorkerds(): number[] {
+function ownWorkerds(): number[] {
   return readdirSync("/proc").filter(isOwn).map(Number);
 }
 

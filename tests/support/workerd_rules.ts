@@ -61,7 +61,7 @@ const real = {
 };
 
 /** Under this name a test's handler finds the clock that does not stand still, to compute for some time. */
-export const REAL_NOW = "eddyRealNow";
+const REAL_NOW = "eddyRealNow";
 
 let rules: Rules = {};
 let frozenAt = 0;

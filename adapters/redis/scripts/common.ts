@@ -19,7 +19,7 @@ export const REMEMBER_LEASE_MS = 60_000;
  * Between levels in the set of returned jobs; larger than any place. Level and place together stay below 2^53, so a
  * score holds them exactly.
  */
-export const LEVEL_SPAN = 2 ** 50;
+const LEVEL_SPAN = 2 ** 50;
 
 /**
  * At about so many bytes of jobs a script stops moving more of them from one place to another: looking at each byte of a megabyte takes
