@@ -4,10 +4,8 @@
  * @module
  */
 import process from "node:process";
-import type { CancelTimer, Platform, PlatformLimits } from "../src/platform.ts";
-
-/** The longest time `setTimeout` can be set to; above it, it would fire at once. */
-const LONGEST_TIMEOUT_MS = 2_147_483_647;
+import type { Platform, PlatformLimits } from "../src/platform.ts";
+import { LONGEST_TIMEOUT_MS, setTimer } from "./long_timer.ts";
 
 /**
  * How long after the first signal the same one again counts as its copy, in milliseconds. On Ctrl-C a terminal signals every process of the command, and launchers
@@ -56,18 +54,6 @@ export function processPlatform(options: ProcessPlatformOptions): Platform {
     }),
     clockStopsDuringCpu: false,
   });
-}
-
-function setTimer(ms: number, fn: () => void): CancelTimer {
-  let left = Math.max(0, ms);
-  let timer: ReturnType<typeof setTimeout>;
-  const arm = () => {
-    const step = Math.min(left, LONGEST_TIMEOUT_MS);
-    left -= step;
-    timer = setTimeout(left > 0 ? arm : fn, step);
-  };
-  arm();
-  return () => clearTimeout(timer);
 }
 
 /** Hands the process's stop signals to whoever registered. Listens only while somebody has. */

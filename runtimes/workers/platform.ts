@@ -3,12 +3,10 @@
  *
  * @module
  */
-import type { CancelTimer, Platform, PlatformLimits } from "../../src/platform.ts";
+import type { Platform, PlatformLimits } from "../../src/platform.ts";
+import { setTimer } from "../long_timer.ts";
 import { type WorkersPlan, type WorkersTrigger, workersLimits } from "./limits.ts";
 import type { InvocationContext } from "./types.ts";
-
-/** The longest time `setTimeout` can be set to. */
-const LONGEST_TIMEOUT_MS = 2_147_483_647;
 
 export interface WorkersPlatformOptions {
   /** The invocation's `ctx`. */
@@ -45,18 +43,6 @@ export function workersPlatform(options: WorkersPlatformOptions): Platform {
     limits: workersLimits(plan, trigger, options.limits),
     clockStopsDuringCpu: true,
   });
-}
-
-function setTimer(ms: number, fn: () => void): CancelTimer {
-  let left = Math.max(0, ms);
-  let timer: ReturnType<typeof setTimeout>;
-  const arm = () => {
-    const step = Math.min(left, LONGEST_TIMEOUT_MS);
-    left -= step;
-    timer = setTimeout(left > 0 ? arm : fn, step);
-  };
-  arm();
-  return () => clearTimeout(timer);
 }
 
 /** Frames come as Blobs by default from the compatibility date 2026-03-17 on, whose bytes can only be had later. */
