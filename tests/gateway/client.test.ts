@@ -1,29 +1,18 @@
 /** The gateway as `@upstash/redis` sees it: the real client, against a real Redis. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { Redis } from "@upstash/redis/cloudflare";
-import { type Gateway, startGateway } from "../../runtimes/bun/gateway/gateway.ts";
-import { type RedisServer, startRedis } from "../support/redis_server.ts";
+import { redisForFile } from "../support/redis_fixture.ts";
 
-let server: RedisServer;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  server = await startRedis();
-  gateway = startGateway({ redis: server.url, token: "secret" });
-});
-afterAll(async () => {
-  await gateway.stop();
-  await server.stop();
-});
+const stage = redisForFile({ token: "secret" });
 beforeEach(async () => {
-  await server.command("FLUSHALL");
+  await stage.server.command("FLUSHALL");
 });
 
 for (const base64 of [true, false]) {
   describe(base64 ? "base64 answers" : "plain answers", () => {
     const connect = (auto = false) =>
       new Redis({
-        url: gateway.url,
+        url: stage.gateway.url,
         token: "secret",
         retry: { retries: 0 },
         automaticDeserialization: false,
@@ -117,12 +106,12 @@ for (const base64 of [true, false]) {
 
     test("automatic pipelining", async () => {
       const redis = connect(true);
-      const before = gateway.counts.requests;
+      const before = stage.gateway.counts.requests;
       const writes = await Promise.all(Array.from({ length: 50 }, (_, n) => redis.set(`k${n}`, `v${n}`)));
       expect(writes.every((answer) => answer === "OK")).toBe(true);
       const reads = await Promise.all(Array.from({ length: 50 }, (_, n) => redis.get<string>(`k${n}`)));
       expect(reads).toEqual(Array.from({ length: 50 }, (_, n) => `v${n}`));
-      expect(gateway.counts.requests - before).toBe(2);
+      expect(stage.gateway.counts.requests - before).toBe(2);
     });
 
     test("requests side by side get their own answers", async () => {
@@ -178,6 +167,6 @@ for (const base64 of [true, false]) {
 }
 
 test("a wrong token is refused", async () => {
-  const redis = new Redis({ url: gateway.url, token: "wrong", retry: { retries: 0 } });
+  const redis = new Redis({ url: stage.gateway.url, token: "wrong", retry: { retries: 0 } });
   await expect(redis.get("a")).rejects.toThrow("WRONGPASS");
 });

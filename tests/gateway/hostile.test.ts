@@ -1,26 +1,15 @@
 /** Requests that once broke the shared connection, or were answered as a fault of the gateway. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { connect } from "node:net";
-import { type Gateway, startGateway } from "../../runtimes/bun/gateway/gateway.ts";
 import { rawHttp } from "../support/raw_http.ts";
-import { type RedisServer, startRedis } from "../support/redis_server.ts";
+import { redisForFile } from "../support/redis_fixture.ts";
 
-let server: RedisServer;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  server = await startRedis();
-  gateway = startGateway({ redis: server.url, token: "secret" });
-});
-afterAll(async () => {
-  await gateway.stop();
-  await server.stop();
-});
+const stage = redisForFile({ token: "secret" });
 
 const headers = { authorization: "Bearer secret" };
 
 async function post(path: string, body: string): Promise<{ status: number; body: unknown }> {
-  const response = await fetch(`${gateway.url}${path}`, { method: "POST", headers, body });
+  const response = await fetch(`${stage.gateway.url}${path}`, { method: "POST", headers, body });
   return { status: response.status, body: await response.json() };
 }
 
@@ -58,40 +47,41 @@ test("a Host header that is missing or no host is a bad request, with and withou
     for (const path of ["/", "/get/k", "/get/k?_token=secret", "/get/k?_token=wrong", "/subscribe/c"]) {
       for (const auth of ["", "Authorization: Bearer secret\r\n"]) {
         const request = `GET ${path} HTTP/1.1\r\n${host}\r\n${auth}Connection: close\r\n\r\n`;
-        const answer = await rawHttp(gateway.port, request);
+        const answer = await rawHttp(stage.gateway.port, request);
         expect(answer).toStartWith("HTTP/1.1 400 ");
         expect(answer).toEndWith('{"error":"ERR the Host header is missing or malformed"}');
       }
     }
   }
-  expect(await rawHttp(gateway.port, "GET /get/k?_token=secret HTTP/1.0\r\n\r\n")).toStartWith(
+  expect(await rawHttp(stage.gateway.port, "GET /get/k?_token=secret HTTP/1.0\r\n\r\n")).toStartWith(
     "HTTP/1.1 400 ",
   );
 });
 
 test("a subscriber that does not read is cut off, and what waits for it is bounded", async () => {
-  const socket = connect(gateway.port, "127.0.0.1");
+  const socket = connect(stage.gateway.port, "127.0.0.1");
   socket.pause();
   socket.on("error", () => {});
   socket.write(
     "POST /subscribe/flood HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer secret\r\nContent-Length: 0\r\n\r\n",
   );
   const deadline = performance.now() + 20_000;
-  const readers = async () => Number(((await server.command("PUBSUB", "NUMSUB", "flood")) as unknown[])[1]);
+  const readers = async () =>
+    Number(((await stage.server.command("PUBSUB", "NUMSUB", "flood")) as unknown[])[1]);
   while ((await readers()) === 0) expect(performance.now()).toBeLessThan(deadline);
   const message = "x".repeat(1_000_000);
   let sent = 0;
   while ((await readers()) > 0) {
-    await server.command("PUBLISH", "flood", message);
+    await stage.server.command("PUBLISH", "flood", message);
     sent += 1;
     expect(sent).toBeLessThan(200);
   }
   // One that reads gets as much and more.
-  const reading = await fetch(`${gateway.url}/subscribe/flood`, { method: "POST", headers });
+  const reading = await fetch(`${stage.gateway.url}/subscribe/flood`, { method: "POST", headers });
   const reader = (reading.body as ReadableStream<Uint8Array>).getReader();
   let bytes = 0;
   for (let at = 0; at < 40; at++) {
-    await server.command("PUBLISH", "flood", message);
+    await stage.server.command("PUBLISH", "flood", message);
     for (; bytes < (at + 1) * message.length; ) bytes += (await reader.read()).value?.length ?? Number.NaN;
   }
   expect(bytes).toBeGreaterThan(40_000_000);

@@ -1,28 +1,22 @@
 /** The gateway's protocol in detail, spoken by hand. */
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { type Gateway, startGateway } from "../../runtimes/bun/gateway/gateway.ts";
+import { beforeEach, expect, test } from "bun:test";
+import { startGateway } from "../../runtimes/bun/gateway/gateway.ts";
 import { freePort } from "../support/kept_server.ts";
-import { type RedisServer, startRedis } from "../support/redis_server.ts";
+import { redisForFile } from "../support/redis_fixture.ts";
+import { startRedis } from "../support/redis_server.ts";
 
-let server: RedisServer;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  server = await startRedis();
-  gateway = startGateway({ redis: server.url, token: "secret", maxBodyBytes: 1_000_000, pingMs: 20 });
-});
-afterAll(async () => {
-  await gateway.stop();
-  await server.stop();
-});
+const stage = redisForFile({ token: "secret", maxBodyBytes: 1_000_000, pingMs: 20 });
 beforeEach(async () => {
-  await server.command("FLUSHALL");
+  await stage.server.command("FLUSHALL");
 });
 
 const AUTH = { authorization: "Bearer secret" };
 
 async function ask(path: string, init: RequestInit = {}): Promise<{ status: number; body: unknown }> {
-  const response = await fetch(`${gateway.url}${path}`, { ...init, headers: { ...AUTH, ...init.headers } });
+  const response = await fetch(`${stage.gateway.url}${path}`, {
+    ...init,
+    headers: { ...AUTH, ...init.headers },
+  });
   return { status: response.status, body: await response.json() };
 }
 const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
@@ -68,7 +62,7 @@ test("base64 leaves only a command's own OK as it is", async () => {
 test("numbers keep all their digits, both ways", async () => {
   await post("/", '["SET","n",9223372036854775807]');
   expect((await post("/", ["GET", "n"])).body).toEqual({ result: "9223372036854775807" });
-  const raw = await fetch(gateway.url, { method: "POST", headers: AUTH, body: '["DECRBY","n",0]' });
+  const raw = await fetch(stage.gateway.url, { method: "POST", headers: AUTH, body: '["DECRBY","n",0]' });
   expect(await raw.text()).toBe('{"result":9223372036854775807}');
   await post("/pipeline", '[["SET","f",1.50],["SET","t",true]]');
   expect((await post("/", ["MGET", "f", "t"])).body).toEqual({ result: ["1.50", "true"] });
@@ -122,16 +116,17 @@ test("commands that would block or change the shared connection are refused", as
 });
 
 test("a token is needed, in the header or in the query", async () => {
-  const without = await fetch(gateway.url, { method: "POST", body: '["PING"]' });
+  const without = await fetch(stage.gateway.url, { method: "POST", body: '["PING"]' });
   expect(without.status).toBe(401);
   expect(await without.json()).toEqual({ error: "WRONGPASS invalid or missing auth token" });
   for (const authorization of ["Bearer wrong", "Bearer secret1", "secret", "Basic secret"]) {
     expect(
-      (await fetch(gateway.url, { method: "POST", headers: { authorization }, body: '["PING"]' })).status,
+      (await fetch(stage.gateway.url, { method: "POST", headers: { authorization }, body: '["PING"]' }))
+        .status,
     ).toBe(401);
   }
-  expect(await (await fetch(`${gateway.url}/ping?_token=secret`)).json()).toEqual({ result: "PONG" });
-  expect((await fetch(`${gateway.url}/ping?_token=no`)).status).toBe(401);
+  expect(await (await fetch(`${stage.gateway.url}/ping?_token=secret`)).json()).toEqual({ result: "PONG" });
+  expect((await fetch(`${stage.gateway.url}/ping?_token=no`)).status).toBe(401);
 });
 
 test("methods and sizes have limits", async () => {
@@ -160,16 +155,16 @@ test("methods and sizes have limits", async () => {
 });
 
 test("requests and commands are counted", async () => {
-  gateway.resetCounts();
+  stage.gateway.resetCounts();
   await post("/", ["PING"]);
   await post("/pipeline", [["PING"], ["PING"]]);
   await post("/multi-exec", [["PING"]]);
   await post("/", ["MONITOR"]);
-  expect(gateway.counts).toEqual({ requests: 4, commands: 6, subscriptions: 0 });
+  expect(stage.gateway.counts).toEqual({ requests: 4, commands: 6, subscriptions: 0 });
 });
 
 test("a subscription is pinged, and a message with newlines stays one event", async () => {
-  const response = await fetch(`${gateway.url}/subscribe/a%2Fb`, {
+  const response = await fetch(`${stage.gateway.url}/subscribe/a%2Fb`, {
     method: "POST",
     headers: { ...AUTH, accept: "text/event-stream" },
   });
@@ -185,10 +180,10 @@ test("a subscription is pinged, and a message with newlines stays one event", as
   };
   await until("data: subscribe,a/b,1\n\n");
   await until(": ping\n\n");
-  await server.command("PUBLISH", "a/b", "one\ntwo");
+  await stage.server.command("PUBLISH", "a/b", "one\ntwo");
   await until("data: message,a/b,one\ndata: two\n\n");
   await reader.cancel();
-  while ((await server.command("PUBSUB", "NUMSUB", "a/b").then((r) => (r as unknown[])[1])) !== 0)
+  while ((await stage.server.command("PUBSUB", "NUMSUB", "a/b").then((r) => (r as unknown[])[1])) !== 0)
     await Bun.sleep(5);
 });
 

@@ -1,24 +1,13 @@
 /** Hostile requests to the gateway, in front of a real Redis: a bad request or an answer, and the shared connection lives on. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { RedisBroker } from "../../adapters/redis/mod.ts";
-import { type Gateway, startGateway } from "../../runtimes/bun/gateway/gateway.ts";
 import { openApp, post } from "../http/fixture.ts";
 import { rawHttp } from "../support/raw_http.ts";
-import { type RedisServer, startRedis } from "../support/redis_server.ts";
+import { redisForFile } from "../support/redis_fixture.ts";
 import { BODY, body, expectNoCanary, json, nested, TOKEN, text, tried } from "./hostile.ts";
 
-let server: RedisServer;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  server = await startRedis();
-  gateway = startGateway({ redis: server.url, token: TOKEN, maxBodyBytes: 1_000_000 });
-});
-afterAll(async () => {
-  await gateway.stop();
-  await server.stop();
-});
+const stage = redisForFile({ token: TOKEN, maxBodyBytes: 1_000_000 });
 
 const AUTH = { authorization: `Bearer ${TOKEN}` };
 
@@ -145,7 +134,7 @@ const path = fc.oneof(
 );
 
 async function expectAlive(): Promise<void> {
-  const pong = await fetch(gateway.url, { method: "POST", headers: AUTH, body: '["PING"]' });
+  const pong = await fetch(stage.gateway.url, { method: "POST", headers: AUTH, body: '["PING"]' });
   expect(await pong.json()).toEqual({ result: "PONG" });
 }
 
@@ -158,7 +147,7 @@ test("any command, pipeline or rubbish is answered, and never by a fault", async
       fc.constantFrom("POST", "POST", "POST", "PUT", "GET", "HEAD", "DELETE"),
       fc.constantFrom("", "base64"),
       async (where, sent, method, encoding) => {
-        const response = await fetch(`${gateway.url}${where}`, {
+        const response = await fetch(`${stage.gateway.url}${where}`, {
           method,
           headers: { ...AUTH, ...(encoding === "" ? {} : { "upstash-encoding": encoding }) },
           ...(method === "GET" || method === "HEAD" ? {} : { body: sent }),
@@ -185,11 +174,11 @@ test("a request's answers are its own, whatever is asked beside it", async () =>
   await fc.assert(
     fc.asyncProperty(fc.array(command, { minLength: 1, maxLength: 8 }), fc.nat(), async (noise, mark) => {
       const noisy = noise.map((one) =>
-        fetch(gateway.url, { method: "POST", headers: AUTH, body: JSON.stringify(one) }).then((r) =>
+        fetch(stage.gateway.url, { method: "POST", headers: AUTH, body: JSON.stringify(one) }).then((r) =>
           r.text(),
         ),
       );
-      const own = fetch(`${gateway.url}/pipeline`, {
+      const own = fetch(`${stage.gateway.url}/pipeline`, {
         method: "POST",
         headers: AUTH,
         body: JSON.stringify([
@@ -213,15 +202,21 @@ test("what the gateway itself refuses holds nothing of what was sent", async () 
     `[1e400,{"a":"${BODY}"}]`,
   ]) {
     for (const where of ["/", "/pipeline", "/multi-exec"]) {
-      const answer = await fetch(`${gateway.url}${where}`, { method: "POST", headers: AUTH, body: sent });
+      const answer = await fetch(`${stage.gateway.url}${where}`, {
+        method: "POST",
+        headers: AUTH,
+        body: sent,
+      });
       expect(answer.status).toBe(400);
       expectNoCanary(await answer.text());
     }
   }
-  const wrong = await fetch(`${gateway.url}/get/${BODY}`, { headers: { authorization: `Bearer ${TOKEN}x` } });
+  const wrong = await fetch(`${stage.gateway.url}/get/${BODY}`, {
+    headers: { authorization: `Bearer ${TOKEN}x` },
+  });
   expect(wrong.status).toBe(401);
   expectNoCanary(await wrong.text());
-  const large = await fetch(gateway.url, { method: "POST", headers: AUTH, body: BODY.repeat(100_000) });
+  const large = await fetch(stage.gateway.url, { method: "POST", headers: AUTH, body: BODY.repeat(100_000) });
   expect(large.status).toBe(413);
   expectNoCanary(await large.text());
 });
@@ -229,7 +224,7 @@ test("what the gateway itself refuses holds nothing of what was sent", async () 
 test("any bytes on its socket are refused or cut off", async () => {
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 200 }), async (bytes) => {
-      const answer = await rawHttp(gateway.port, new Uint8Array(bytes), { end: true });
+      const answer = await rawHttp(stage.gateway.port, new Uint8Array(bytes), { end: true });
       if (answer !== "") expect(answer).toMatch(/^HTTP\/1\.1 (4\d\d|505) /);
     }),
     tried(100),
@@ -248,15 +243,15 @@ test("a broker behind it tells neither token nor body, whatever goes wrong", asy
       expect([201, 200, 503]).toContain(answer.status);
     }
   };
-  await sendTo(gateway.url, `${TOKEN}x`);
+  await sendTo(stage.gateway.url, `${TOKEN}x`);
   // A Redis that takes nothing more, and one whose keys are of another kind.
-  await server.command("CONFIG", "SET", "maxmemory", "1");
-  await sendTo(gateway.url, TOKEN);
-  await server.command("CONFIG", "SET", "maxmemory", "0");
-  await server.command("FLUSHALL");
-  await server.command("SET", "eddy:{notes}:queue", BODY);
-  await sendTo(gateway.url, TOKEN);
-  await server.command("FLUSHALL");
+  await stage.server.command("CONFIG", "SET", "maxmemory", "1");
+  await sendTo(stage.gateway.url, TOKEN);
+  await stage.server.command("CONFIG", "SET", "maxmemory", "0");
+  await stage.server.command("FLUSHALL");
+  await stage.server.command("SET", "eddy:{notes}:queue", BODY);
+  await sendTo(stage.gateway.url, TOKEN);
+  await stage.server.command("FLUSHALL");
   const elsewhere = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
