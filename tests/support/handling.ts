@@ -1,8 +1,9 @@
 /**
- * Runs handlers over jobs and tells what became of them.
+ * Runs handlers over jobs and tells what became of them; what handlers of tests do.
  *
  * @module
  */
+import type { Job } from "../../src/job.ts";
 import type { HandlerOptions } from "../../src/options.ts";
 import { type Handler, type QueueOptions, queue } from "../../src/queue.ts";
 import { defineWorker } from "../../src/worker.ts";
@@ -36,4 +37,16 @@ export async function run(
     dead: (await world.peek("dead")).map((one) => one.error),
     started: world.told("started").length,
   };
+}
+
+/** Resolves with the reason when a job is aborted. */
+export function abortOf(job: Job<unknown>): Promise<unknown> {
+  return new Promise((resolve) => {
+    job.signal.addEventListener("abort", () => resolve(job.signal.reason));
+  });
+}
+
+/** A handler that runs until it is aborted, and fails with the reason then. */
+export async function heeds(job: Job<unknown>): Promise<never> {
+  throw await abortOf(job);
 }

@@ -6,12 +6,10 @@ import type { Job } from "../../src/job.ts";
 import { queue } from "../../src/queue.ts";
 import { defineWorker } from "../../src/worker.ts";
 import { define, drained } from "../support/draining.ts";
+import { heeds } from "../support/handling.ts";
 import { noStrayRejections, World } from "../support/world.ts";
 
 noStrayRejections();
-
-const rejectsWhenAborted = (job: Job<unknown>) =>
-  new Promise((_, reject) => job.signal.addEventListener("abort", () => reject(job.signal.reason)));
 
 describe("a drain's budget of jobs", () => {
   test("is never exceeded, however it claims", async () => {
@@ -187,7 +185,7 @@ describe("a drain's budget of time", () => {
     const world = new World();
     await world.add(2);
     let slow = true;
-    const definition = define((job) => (slow ? rejectsWhenAborted(job) : undefined));
+    const definition = define((job) => (slow ? heeds(job) : undefined));
     const first = await drained(world, definition, { budget: { maxMs: 5_000 } });
     expect(first).toMatchObject({ jobs: 1, released: 1, stopped: "time" });
     slow = false;
@@ -480,15 +478,9 @@ describe("a drain's budget of requests", () => {
   test("nor by renewals of a job that runs long: it is given back in time", async () => {
     const world = new World();
     await world.add(3);
-    const report = await drained(
-      world,
-      define(
-        (job) =>
-          new Promise((_, reject) => job.signal.addEventListener("abort", () => reject(job.signal.reason))),
-        { leaseMs: 3_000 },
-      ),
-      { budget: { maxRequests: 10, maxMs: 3_600_000 } },
-    );
+    const report = await drained(world, define(heeds, { leaseMs: 3_000 }), {
+      budget: { maxRequests: 10, maxMs: 3_600_000 },
+    });
     expect(report).toMatchObject({ stopped: "requests", acked: 0, lost: 0 });
     expect(report.released).toBeGreaterThan(0);
     expect(world.broker.requests).toBeLessThanOrEqual(10);

@@ -6,14 +6,12 @@ import type { StandardSchema } from "../../src/mod.ts";
 import { queue } from "../../src/queue.ts";
 import { defineWorker } from "../../src/worker.ts";
 import { define, drained, type Handle } from "../support/draining.ts";
+import { heeds } from "../support/handling.ts";
 import { noStrayRejections, World } from "../support/world.ts";
 
 noStrayRejections();
 
 const LINKS = [[], ["exchange"]] as const;
-
-const heeds: Handle = (job) =>
-  new Promise((_, reject) => job.signal.addEventListener("abort", () => reject(job.signal.reason)));
 
 /** The first so many jobs take a millisecond, the others as long as they are let. */
 function heedsAfter(world: World, quick: number): Handle {

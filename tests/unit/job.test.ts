@@ -10,6 +10,15 @@ import { noStrayRejections, World } from "../support/world.ts";
 
 noStrayRejections();
 
+/** Takes any body, in so many milliseconds. */
+function slowSchema(world: World, ms: number): StandardSchema<unknown, unknown> {
+  const validate = async (value: unknown) => {
+    await world.platform.sleep(ms);
+    return { value };
+  };
+  return { "~standard": { version: 1, vendor: "test", validate } };
+}
+
 describe("what a job shows", () => {
   test("its fields", async () => {
     const world = new World({ simulated: { wallStart: 1_700_000_000_000 } });
@@ -179,16 +188,7 @@ describe("a timeout", () => {
     const world = new World();
     await world.add(1);
     let called = 0;
-    const slow: StandardSchema<unknown, unknown> = {
-      "~standard": {
-        version: 1,
-        vendor: "test",
-        validate: async (value) => {
-          await world.platform.sleep(10_000);
-          return { value };
-        },
-      },
-    };
+    const slow = slowSchema(world, 10_000);
     const worker = await world.startDefinition(
       defineWorker({
         queues: [
@@ -215,16 +215,7 @@ describe("a lease lost while a body is still being checked", () => {
     await world.add(1);
     world.broker.fault = (asked) => (asked.verb === "renew" ? "lost" : undefined);
     let called = 0;
-    const slow: StandardSchema<unknown, unknown> = {
-      "~standard": {
-        version: 1,
-        vendor: "test",
-        validate: async (value) => {
-          await world.platform.sleep(2_000);
-          return { value };
-        },
-      },
-    };
+    const slow = slowSchema(world, 2_000);
     const worker = await world.startDefinition(
       defineWorker({
         queues: [

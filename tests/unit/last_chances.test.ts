@@ -5,6 +5,7 @@ import { SoloGate, type SoloMember } from "../../src/solo.ts";
 import type { RunningWorker } from "../../src/start.ts";
 import { defineWorker } from "../../src/worker.ts";
 import type { FaultyBroker } from "../support/faulty_broker.ts";
+import { heeds } from "../support/handling.ts";
 import { noStrayRejections, World } from "../support/world.ts";
 
 noStrayRejections();
@@ -235,14 +236,7 @@ describe("suspects", () => {
     const world = new World();
     await world.add(2);
     await vanish(world, 2, 2);
-    const worker = await world.start(
-      (job) =>
-        new Promise((_, reject) => {
-          job.signal.addEventListener("abort", () => reject(job.signal.reason));
-        }),
-      { maxAttempts: 3, prefetch: 16 },
-      { graceMs: 10 },
-    );
+    const worker = await world.start(heeds, { maxAttempts: 3, prefetch: 16 }, { graceMs: 10 });
     await world.until(() => world.told("lastChance").length === 1);
     await world.platform.run(worker.stop());
     const left = await world.peek("ready");

@@ -6,6 +6,7 @@ import {
   renewalRetryAt,
   renewalWorthwhile,
 } from "../../src/lease.ts";
+import { abortOf } from "../support/handling.ts";
 import { noStrayRejections, World } from "../support/world.ts";
 
 noStrayRejections();
@@ -64,13 +65,11 @@ describe("a lease that is renewed", () => {
     };
     let lostAt = 0;
     const worker = await world.start(
-      (job) =>
-        new Promise((_, reject) => {
-          job.signal.addEventListener("abort", () => {
-            lostAt = world.platform.now();
-            reject(job.signal.reason);
-          });
-        }),
+      async (job) => {
+        const reason = await abortOf(job);
+        lostAt = world.platform.now();
+        throw reason;
+      },
       { leaseMs: 1_000 },
     );
     await world.until(() => lostAt > 0);
@@ -91,13 +90,11 @@ describe("a lease that is renewed", () => {
     };
     let lostAt = 0;
     const worker = await world.start(
-      (job) =>
-        new Promise((_, reject) => {
-          job.signal.addEventListener("abort", () => {
-            lostAt = world.platform.now();
-            reject(job.signal.reason);
-          });
-        }),
+      async (job) => {
+        const reason = await abortOf(job);
+        lostAt = world.platform.now();
+        throw reason;
+      },
       { leaseMs: 1_000 },
     );
     await world.until(() => lostAt > 0);
@@ -251,13 +248,9 @@ describe("renewals and the rest", () => {
     await world.add(1);
     let reason: unknown;
     const worker = await world.start(
-      (job) =>
-        new Promise<void>((resolve) => {
-          job.signal.addEventListener("abort", () => {
-            reason = job.signal.reason;
-            resolve();
-          });
-        }),
+      async (job) => {
+        reason = await abortOf(job);
+      },
       { leaseMs: 1_000, renew: false },
     );
     await world.until(() => reason !== undefined);

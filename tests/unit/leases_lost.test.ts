@@ -3,6 +3,7 @@ import { LeaseLostError } from "../../src/errors.ts";
 import type { Job } from "../../src/job.ts";
 import { queue } from "../../src/queue.ts";
 import { defineWorker } from "../../src/worker.ts";
+import { abortOf } from "../support/handling.ts";
 import { noStrayRejections, World } from "../support/world.ts";
 
 noStrayRejections();
@@ -22,14 +23,10 @@ describe("a lease that is lost", () => {
     const aborted: { at: number; reason: unknown; id: string }[] = [];
     const seen: Job<unknown>[] = [];
     const worker = await world.start(
-      (job) => {
+      async (job) => {
         seen.push(job);
-        return new Promise<void>((resolve) => {
-          job.signal.addEventListener("abort", () => {
-            aborted.push({ at: world.platform.now(), reason: job.signal.reason, id: job.id });
-            resolve();
-          });
-        });
+        const reason = await abortOf(job);
+        aborted.push({ at: world.platform.now(), reason, id: job.id });
       },
       { leaseMs: 2_000, prefetch: 4, safetyPollMs: 1_000_000 },
     );
@@ -69,13 +66,9 @@ describe("a lease that is lost", () => {
     await world.add(1);
     let reason: unknown;
     const worker = await world.start(
-      (job) =>
-        new Promise<void>((resolve) => {
-          job.signal.addEventListener("abort", () => {
-            reason = job.signal.reason;
-            resolve();
-          });
-        }),
+      async (job) => {
+        reason = await abortOf(job);
+      },
       { leaseMs: 3_000, safetyPollMs: 1_000_000 },
     );
     await world.platform.pass(10);
