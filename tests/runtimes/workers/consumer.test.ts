@@ -1,14 +1,12 @@
 /** A consumer that lives in a Durable Object and drains Redis: alarm, drain, alarm. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { resolve } from "node:path";
 import { bunPlatform } from "../../../runtimes/bun/mod.ts";
 import type { ConsumerStatus } from "../../../runtimes/workers/consumer_object.ts";
 import { Producer, queue } from "../../../src/mod.ts";
 import { startCallsSink } from "../../support/calls_sink.ts";
 import { type RedisOverHttp, startRedisOverHttp } from "../../support/gateway.ts";
-import { Workerd } from "../../support/workerd.ts";
-
-const TOKEN = "test-token";
+import type { Workerd } from "../../support/workerd.ts";
+import { startConsuming, toRedis } from "./consuming.ts";
 
 let redis: RedisOverHttp;
 let workerd: Workerd;
@@ -18,17 +16,7 @@ let called: string[] = [];
 beforeAll(async () => {
   redis = await startRedisOverHttp({ persist: true });
   sink = startCallsSink((call) => called.push(call));
-  workerd = await Workerd.start({
-    entry: resolve(import.meta.dir, "remote_worker.ts"),
-    bindings: {
-      REDIS_URL: redis.gateway.url,
-      REDIS_TOKEN: redis.gateway.token,
-      SINK_URL: sink.url.origin,
-      EDDY_TOKEN: TOKEN,
-    },
-    objects: { CONSUMER: "Consumer" },
-    rules: { requests: 50, connections: 6, frozenClock: true },
-  });
+  workerd = await startConsuming("remote_worker.ts", toRedis(redis), sink);
 }, 60_000);
 afterAll(async () => {
   await workerd?.stop();

@@ -1,16 +1,14 @@
 /** Crons over Redis on Cloudflare's free plan, under the limits that production imposes. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { resolve } from "node:path";
 import { bunPlatform } from "../../../runtimes/bun/mod.ts";
 import { type DrainReport, type EddyEvent, Producer, queue } from "../../../src/mod.ts";
 import { startCallsSink } from "../../support/calls_sink.ts";
 import { type RedisOverHttp, startRedisOverHttp } from "../../support/gateway.ts";
-import { Workerd } from "../../support/workerd.ts";
+import type { Workerd } from "../../support/workerd.ts";
 import type { InvocationRecord } from "../../support/workerd_rules.ts";
+import { FREE_REQUESTS, startConsuming, TOKEN, toRedis } from "./consuming.ts";
 
-const TOKEN = "test-token";
 const HEADERS = { authorization: `Bearer ${TOKEN}` };
-const FREE_REQUESTS = 50;
 
 let redis: RedisOverHttp;
 let workerd: Workerd;
@@ -42,17 +40,7 @@ beforeEach(async () => {
 });
 
 function start(): Promise<Workerd> {
-  return Workerd.start({
-    entry: resolve(import.meta.dir, "remote_worker.ts"),
-    bindings: {
-      REDIS_URL: redis.gateway.url,
-      REDIS_TOKEN: redis.gateway.token,
-      SINK_URL: sink.url.origin,
-      EDDY_TOKEN: TOKEN,
-    },
-    objects: { CONSUMER: "Consumer" },
-    rules: { requests: FREE_REQUESTS, connections: 6, frozenClock: true },
-  });
+  return startConsuming("remote_worker.ts", toRedis(redis), sink);
 }
 
 async function enqueue(name: string, count: number): Promise<string[]> {
@@ -182,17 +170,7 @@ test("POST /v1/drain starts one, answers with its report, and refuses another be
 }, 30_000);
 
 test("a wrong token for Redis fails the cron, and says so without the token", async () => {
-  const other = await Workerd.start({
-    entry: resolve(import.meta.dir, "remote_worker.ts"),
-    bindings: {
-      REDIS_URL: redis.gateway.url,
-      REDIS_TOKEN: "wrong-token",
-      SINK_URL: sink.url.origin,
-      EDDY_TOKEN: TOKEN,
-    },
-    objects: { CONSUMER: "Consumer" },
-    rules: {},
-  });
+  const other = await startConsuming("remote_worker.ts", toRedis(redis, "wrong-token"), sink, { rules: {} });
   try {
     expect(await other.scheduled("calls")).toBe("exception");
     const record = (await other.records()).find((one) => one.kind === "scheduled");

@@ -1,15 +1,13 @@
 /** Crons over NATS on Cloudflare's free plan, under the limits that production imposes. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { resolve } from "node:path";
 import { NatsBroker } from "../../../adapters/nats/mod.ts";
 import { bunPlatform } from "../../../runtimes/bun/mod.ts";
 import type { ConsumerStatus } from "../../../runtimes/workers/consumer_object.ts";
 import { type DrainReport, Producer, queue } from "../../../src/mod.ts";
 import { startCallsSink } from "../../support/calls_sink.ts";
 import { type NatsServer, startNats } from "../../support/nats_server.ts";
-import { Workerd } from "../../support/workerd.ts";
-
-const FREE_REQUESTS = 50;
+import type { Workerd } from "../../support/workerd.ts";
+import { FREE_REQUESTS, startConsuming } from "./consuming.ts";
 
 let nats: NatsServer;
 let workerd: Workerd;
@@ -20,12 +18,8 @@ let called: string[] = [];
 beforeAll(async () => {
   nats = await startNats();
   sink = startCallsSink((call) => called.push(call));
-  workerd = await Workerd.start({
-    entry: resolve(import.meta.dir, "remote_worker.ts"),
-    bindings: { NATS_URL: nats.url, SINK_URL: sink.url.origin, EDDY_TOKEN: "test-token" },
-    objects: { CONSUMER: "Consumer" },
+  workerd = await startConsuming("remote_worker.ts", { NATS_URL: nats.url }, sink, {
     flags: ["nodejs_compat"],
-    rules: { requests: FREE_REQUESTS, connections: 6, frozenClock: true },
   });
 }, 60_000);
 afterAll(async () => {

@@ -1,13 +1,10 @@
 /** A Worker with a consumer's object and no cron: an enqueue is all that it takes. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { resolve } from "node:path";
 import type { ConsumerStatus } from "../../../runtimes/workers/consumer_object.ts";
 import { startCallsSink } from "../../support/calls_sink.ts";
 import { type RedisOverHttp, startRedisOverHttp } from "../../support/gateway.ts";
-import { Workerd } from "../../support/workerd.ts";
-
-const TOKEN = "test-token";
-const FREE_REQUESTS = 50;
+import type { Workerd } from "../../support/workerd.ts";
+import { FREE_REQUESTS, startConsuming, TOKEN, toRedis } from "./consuming.ts";
 
 let redis: RedisOverHttp;
 let sink: Bun.Server<undefined>;
@@ -29,17 +26,7 @@ beforeEach(async () => {
 
 /** A Worker whose object was never started. */
 function startFresh(): Promise<Workerd> {
-  return Workerd.start({
-    entry: resolve(import.meta.dir, "no_cron_worker.ts"),
-    bindings: {
-      REDIS_URL: redis.gateway.url,
-      REDIS_TOKEN: redis.gateway.token,
-      SINK_URL: sink.url.origin,
-      EDDY_TOKEN: TOKEN,
-    },
-    objects: { CONSUMER: "Consumer" },
-    rules: { requests: FREE_REQUESTS, connections: 6, frozenClock: true },
-  });
+  return startConsuming("no_cron_worker.ts", toRedis(redis), sink);
 }
 
 async function enqueue(workerd: Workerd, count = 1): Promise<string[]> {
