@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { join, resolve } from "node:path";
 import { startGateway } from "../../runtimes/bun/gateway/gateway.ts";
 import { type RedisOverHttp, startRedisOverHttp } from "../support/gateway.ts";
-import { freePort } from "../support/redis_server.ts";
+import { freePort } from "../support/kept_server.ts";
 import { holdingServer } from "./holding_server.ts";
 import { type Ended, eddy, startEddy } from "./process.ts";
 

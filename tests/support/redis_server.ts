@@ -10,8 +10,6 @@ import { parseRedisUrl } from "../../runtimes/bun/gateway/redis_url.ts";
 import { type Argument, type Reply, ReplyError } from "../../runtimes/bun/gateway/resp.ts";
 import { freePort, KeptProcess, READY_MS, startKept } from "./kept_server.ts";
 
-export { freePort } from "./kept_server.ts";
-
 export interface RedisOptions {
   /** Further settings, as in redis.conf. They win over the defaults. */
   readonly config?: Readonly<Record<string, string>>;
