@@ -1,4 +1,4 @@
-import type { Delivery } from "../../../src/broker.ts";
+import type { BrokerQueue, Delivery } from "../../../src/broker.ts";
 import type { ConformanceCase } from "../../support/conformance.ts";
 import { same, that } from "../../support/conformance_assert.ts";
 import {
@@ -15,6 +15,21 @@ import {
   settle,
   take,
 } from "../../support/conformance_steps.ts";
+
+/** What a claim at `queue` took, and `abandoning` gives up, comes to `next` as if it had never been taken. */
+async function givesBack(queue: BrokerQueue, abandoning: BrokerQueue, next: BrokerQueue): Promise<void> {
+  await put(queue, "a", "b", "c");
+  const id = leaseId();
+  await claim(queue, 2, id);
+  await abandoning.abandon!([id]);
+  const deliveries = await take(next);
+  same(ids(deliveries), ["a", "b", "c"], "the next claim");
+  same(
+    deliveries.map((one) => [one.attempt, one.suspect]),
+    deliveries.map(() => [1, false]),
+    "attempt and suspicion",
+  );
+}
 
 /** Leases: renewing, running out, suspicion, and giving up by id. */
 export const leaseCases: readonly ConformanceCase[] = [
@@ -209,36 +224,12 @@ export const leaseCases: readonly ConformanceCase[] = [
   {
     name: "abandon: gives back what a lost reply carried, in order, no attempt charged",
     needs: ["abandon"],
-    async run({ queue, other }) {
-      await put(queue, "a", "b", "c");
-      const id = leaseId();
-      await claim(queue, 2, id);
-      await queue.abandon!([id]);
-      const deliveries = await take(other);
-      same(ids(deliveries), ["a", "b", "c"], "the next claim");
-      same(
-        deliveries.map((one) => [one.attempt, one.suspect]),
-        deliveries.map(() => [1, false]),
-        "attempt and suspicion",
-      );
-    },
+    run: ({ queue, other }) => givesBack(queue, queue, other),
   },
   {
     name: "abandon: by another connection, gives back what the first one holds",
     needs: ["abandon", "fenced"],
-    async run({ queue, other }) {
-      await put(queue, "a", "b", "c");
-      const id = leaseId();
-      await claim(queue, 2, id);
-      await other.abandon!([id]);
-      const deliveries = await take(queue);
-      same(ids(deliveries), ["a", "b", "c"], "the next claim");
-      same(
-        deliveries.map((one) => [one.attempt, one.suspect]),
-        deliveries.map(() => [1, false]),
-        "attempt and suspicion",
-      );
-    },
+    run: ({ queue, other }) => givesBack(queue, other, queue),
   },
   {
     name: "abandon: ends the lease, so a late copy of the claim takes nothing",
