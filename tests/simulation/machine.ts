@@ -70,11 +70,6 @@ export class Machine implements Platform {
     return 1_800_000_000_000 + Math.floor(this.now());
   }
 
-  /** How long a time of the world is on its own clock. */
-  ownMs(ms: number): number {
-    return ms * this.#rate;
-  }
-
   setTimer(ms: number, fn: () => void): CancelTimer {
     // A runtime's timers count in whole milliseconds, and may fire early after the processor was busy.
     let wait = ms <= 0 ? 0 : Math.max(1, Math.ceil(ms / this.#rate));

@@ -30,8 +30,6 @@ export interface Noted {
 interface Body {
   /** How long it takes, in milliseconds. */
   readonly waitMs?: number;
-  /** How long it computes, in milliseconds of the real clock. */
-  readonly computeMs?: number;
   /** How many attempts fail. */
   readonly fails?: number;
   /** Ends its object in the middle. */
