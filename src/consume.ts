@@ -24,6 +24,7 @@ import { type HeldDelivery, HeldLease, type LeaseOwner } from "./held.ts";
 import { Holdings } from "./holdings.ts";
 import { LastChances } from "./last_chances.ts";
 import { claimWaitMs, leaseDeadline, leaseMarginMs, renewalDue } from "./lease.ts";
+import { LeaseIds } from "./lease_ids.ts";
 import { Looks } from "./looks.ts";
 import type { QueueLoopDeps } from "./loop_deps.ts";
 import { OneTimer } from "./one_timer.ts";
@@ -73,6 +74,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   #wasIdle = false;
   /** How long a claim waits at the engine, in milliseconds. */
   readonly #waitMs: number;
+  readonly #leaseIds: LeaseIds;
   readonly #lastChances: LastChances;
   readonly #holdings: Holdings;
   /** For a pause after an error, a claim-ahead, or verdicts that must leave. */
@@ -83,6 +85,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     this.#deps = deps;
     this.name = queue.name;
     this.leaseMs = queue.limits.leaseMs;
+    this.#leaseIds = new LeaseIds(platform.randomId());
     this.renews = worker.options.renew;
     this.asking = new Asking(worker.options, queue.limits, deps.learned);
     this.#costs = new Unclocked(platform, (ms) => this.asking.ran(ms));
@@ -463,7 +466,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   /** The claim to send now, or the time at which to think of it again. */
   #claimNow(now: number): PendingClaim | number {
-    const { platform, gate, worker, limiter, exchanges } = this.#deps;
+    const { gate, worker, limiter, exchanges } = this.#deps;
     const { unanswered } = this.#traffic;
     if (unanswered !== undefined) {
       return limiter === undefined || limiter.mayClaimAgain(this) ? unanswered : NEVER;
@@ -494,7 +497,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       wanted = this.asking.wanted(slots, held);
     }
     const max = limiter === undefined ? wanted : limiter.room(this, wanted);
-    if (max >= 1) return { leaseId: platform.randomId(), max, slots, waitMs, resent: false };
+    if (max >= 1) return { leaseId: this.#leaseIds.next(), max, slots, waitMs, resent: false };
     // Who may not claim any more needs the worker no longer.
     if (gate.closed) this.#giveBackGate();
     return NEVER;

@@ -55,16 +55,19 @@ export class Crew {
   readonly changes: Changes;
   readonly #platform: Platform;
   readonly #keeper: LeaseKeeper;
+  readonly #turns: Turns;
 
   private constructor(
     platform: Platform,
     keeper: LeaseKeeper,
+    turns: Turns,
     changes: Changes,
     queues: readonly BrokerQueue[],
     loops: readonly QueueLoop[],
   ) {
     this.#platform = platform;
     this.#keeper = keeper;
+    this.#turns = turns;
     this.changes = changes;
     this.queues = queues;
     this.loops = loops;
@@ -84,7 +87,7 @@ export class Crew {
     const loops = queues.map(
       (worker, index) => new QueueLoop(loopDeps(deps, worker, opened[index] as BrokerQueue, shared)),
     );
-    return new Crew(platform, keeper, changes, opened, loops);
+    return new Crew(platform, keeper, shared.turns, changes, opened, loops);
   }
 
   /** Begins to consume. Resolves when each queue's watch has been tried. */
@@ -152,6 +155,7 @@ export class Crew {
     await until(atMost(times.settleWaitMs), () => this.loops.every((loop) => loop.settled));
     await settledWithin(platform, atMost(CLOSE_WAIT_MS), Promise.all(this.loops.map((loop) => loop.close())));
     this.#keeper.close();
+    this.#turns.close();
   }
 }
 

@@ -4,19 +4,25 @@
  *
  * @module
  */
-import type { Platform } from "./platform.ts";
+import type { CancelTimer, Platform } from "./platform.ts";
 
 /** How long a worker keeps the event loop to itself at most (a batch is not cut), in milliseconds. */
 const LONGEST_MS = 20;
 /** The same where the clock stands still while code computes: in claims. */
 const MOST_CLAIMS = 64;
+/**
+ * After how many milliseconds a timer looks whether the event loop still has its turns. One of 0 for each claim would make every round of the loop two: where claims go over a
+ * socket, each has a round of its own.
+ */
+const LOOK_MS = 10;
 
 export class Turns {
   readonly #platform: Platform;
   readonly #waiting = new Set<() => void>();
-  /** When the timer was set that tells of the next turn; `undefined` when none is. */
+  /** When the timer was set that tells of a turn; `undefined` when none is. */
   #since: number | undefined;
   #claims = 0;
+  #cancel: CancelTimer | undefined;
 
   constructor(platform: Platform) {
     this.#platform = platform;
@@ -36,7 +42,14 @@ export class Turns {
     this.#claims += 1;
     if (this.#since !== undefined) return;
     this.#since = this.#platform.now();
-    this.#platform.setTimer(0, this.#turned);
+    this.#cancel = this.#platform.setTimer(this.#platform.clockStopsDuringCpu ? 0 : LOOK_MS, this.#turned);
+  }
+
+  /** Ends its timer; nobody who waits is called any more. */
+  close(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    this.#waiting.clear();
   }
 
   readonly #turned = (): void => {

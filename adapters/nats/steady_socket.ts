@@ -130,6 +130,20 @@ function hintOf(event: Event): string {
   return said.replace(/\bwss?:\/\/[^\s'"]*/g, "");
 }
 
+/** Up to so many characters are encoded here: an encoder of the runtime's takes longer to be called than for its work. */
+const SHORT = 512;
+
+function encoded(text: string): Uint8Array {
+  if (text.length > SHORT) return encoder.encode(text);
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code > 127) return encoder.encode(text);
+    bytes[at] = code;
+  }
+  return bytes;
+}
+
 function joined(parts: readonly (Uint8Array | string)[]): Uint8Array {
   // Texts that follow each other are encoded together.
   const pieces: Uint8Array[] = [];
@@ -144,11 +158,11 @@ function joined(parts: readonly (Uint8Array | string)[]): Uint8Array {
       text += part;
       continue;
     }
-    if (text !== "") add(encoder.encode(text));
+    if (text !== "") add(encoded(text));
     text = "";
     add(part);
   }
-  if (text !== "") add(encoder.encode(text));
+  if (text !== "") add(encoded(text));
   if (pieces.length === 1) return pieces[0] as Uint8Array;
   const whole = new Uint8Array(length);
   let at = 0;

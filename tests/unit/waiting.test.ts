@@ -122,6 +122,19 @@ describe("turns of the event loop", () => {
     expect([told, turns.mayClaim(tell), platform.timers]).toEqual([1, true, 0]);
   });
 
+  test("a timer tells of many, not one a claim", async () => {
+    const platform = new SimulatedPlatform();
+    const turns = new Turns(platform);
+    for (let claims = 0; claims < 9; claims += 1) {
+      turns.claimed();
+      expect(turns.mayClaim(() => {})).toBe(true);
+      await platform.pass(1);
+      expect(platform.timers).toBe(1);
+    }
+    turns.close();
+    expect(platform.timers).toBe(0);
+  });
+
   test("are counted in claims where the clock stands still", () => {
     const turns = new Turns(new SimulatedPlatform({ clockStopsDuringCpu: true }));
     for (let i = 0; i < 64; i += 1) {
