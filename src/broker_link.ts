@@ -79,22 +79,17 @@ export class BrokerLink {
   ): Promise<LinkReply> {
     if (this.exchanges) return this.#exchange(keeper, owner, taken, claim, remember);
     if (claim === undefined) {
-      return this.#within(0, "settle", this.#queue.settle(taken)).then((settled) => {
+      return this.#within(0, "settle", this.#queue.settle(taken), (settled) => {
         this.#assertWhole("settle", settled, taken);
         return { settled, claimed: undefined, renewedIds: NOTHING, renewed: NOTHING };
       });
     }
-    return this.#within(claim.waitMs, "claim", this.#queue.claim(claim)).then((claimed) => ({
-      settled: NOTHING,
-      claimed,
-      renewedIds: NOTHING,
-      renewed: NOTHING,
-    }));
+    return this.#within(claim.waitMs, "claim", this.#queue.claim(claim), onlyClaimed);
   }
 
   // Async, so that an adapter that throws is one that rejects.
   async renew(leaseIds: readonly string[]): Promise<readonly RenewResult[]> {
-    const results = await this.#within(0, "renew", this.#queue.renew(leaseIds));
+    const results = await this.#within(0, "renew", this.#queue.renew(leaseIds), same);
     this.#assertWhole("renew", results, leaseIds);
     return results;
   }
@@ -102,7 +97,7 @@ export class BrokerLink {
   /** Gives leases back by their ids, where the engine can. */
   async abandon(leaseIds: readonly string[]): Promise<void> {
     if (this.#queue.abandon === undefined) return;
-    await this.#within(0, "abandon", this.#queue.abandon(leaseIds));
+    await this.#within(0, "abandon", this.#queue.abandon(leaseIds), same);
   }
 
   async #exchange(
@@ -119,7 +114,7 @@ export class BrokerLink {
     try {
       const exchange = this.#queue.exchange as NonNullable<BrokerQueue["exchange"]>;
       const sent = exchange.call(this.#queue, { settle: taken, renew: renewedIds, claim, remember });
-      const reply: ExchangeReply = await this.#within(0, "exchange", sent);
+      const reply: ExchangeReply = await this.#within(0, "exchange", sent, same);
       this.#assertWhole("exchange", reply.settled, taken);
       this.#assertWhole("exchange", reply.renewed, renewedIds);
       if (claim !== undefined && reply.claimed === undefined) throw this.#partial("exchange");
@@ -146,9 +141,17 @@ export class BrokerLink {
     );
   }
 
-  #within<T>(waitMs: number, verb: string, work: Promise<T>): Promise<T> {
-    return withDeadline(this.#timer, this.#requestTimeoutMs + waitMs, this.#broker, verb, work);
+  #within<T, R>(waitMs: number, verb: string, work: Promise<T>, made: (value: T) => R): Promise<R> {
+    return withDeadline(this.#timer, this.#requestTimeoutMs + waitMs, this.#broker, verb, work, made);
   }
+}
+
+function same<T>(value: T): T {
+  return value;
+}
+
+function onlyClaimed(claimed: ClaimReply): LinkReply {
+  return { settled: NOTHING, claimed, renewedIds: NOTHING, renewed: NOTHING };
 }
 
 /** Whether a request settles all that is left of a lease. */

@@ -17,15 +17,37 @@ export function withDeadline<T>(
   broker: string,
   verb: string,
   work: Promise<T>,
-): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
+): Promise<T>;
+/** The same, of what `made` makes of the answer; what it throws is the rejection. */
+export function withDeadline<T, R>(
+  platform: Pick<Platform, "setTimer">,
+  ms: number,
+  broker: string,
+  verb: string,
+  work: Promise<T>,
+  made: (value: T) => R,
+): Promise<R>;
+export function withDeadline<T, R>(
+  platform: Pick<Platform, "setTimer">,
+  ms: number,
+  broker: string,
+  verb: string,
+  work: Promise<T>,
+  made?: (value: T) => R,
+): Promise<T | R> {
+  return new Promise<T | R>((resolve, reject) => {
     const cancel = platform.setTimer(ms, () => {
       reject(new BrokerError(broker, verb, `The ${broker} broker did not answer ${verb} within ${ms} ms`));
     });
     work.then(
       (value) => {
         cancel();
-        resolve(value);
+        if (made === undefined) return resolve(value);
+        try {
+          resolve(made(value));
+        } catch (error) {
+          reject(asError(error));
+        }
       },
       (error: unknown) => {
         cancel();

@@ -56,6 +56,8 @@ export interface TrafficOptions {
 const LONGEST_PAUSE_MS = 10_000;
 const LONGEST_PAUSE_STOPPING_MS = 1_000;
 
+const NOTHING: readonly never[] = [];
+
 export class Traffic {
   readonly #options: TrafficOptions;
   #claiming = false;
@@ -100,7 +102,7 @@ export class Traffic {
 
   /** Sends a claim; with an engine that exchanges, all waiting verdicts ride on it. */
   claim(claim: PendingClaim): void {
-    const { platform, link, outbox, events } = this.#options;
+    const { link, outbox, events } = this.#options;
     this.#claiming = true;
     this.#unanswered = claim;
     // The same one for claim after claim: most are answered without it, and to make one costs more than all else that a claim does here.
@@ -112,8 +114,8 @@ export class Traffic {
       ...(claim.waitMs > 0 ? { signal: this.#endWait.signal } : {}),
     };
     let sentAt = 0;
-    this.#exchange(link.exchanges ? outbox.take() : [], request, () => {
-      sentAt = platform.now();
+    this.#exchange(link.exchanges ? outbox.take() : NOTHING, request, (now) => {
+      sentAt = now;
     }).then(
       (claimed) => {
         this.#claiming = false;
@@ -141,8 +143,8 @@ export class Traffic {
     this.#settling = true;
     const { platform, link, events } = this.#options;
     let sentAt: number | undefined;
-    this.#exchange(this.#options.outbox.take(), undefined, () => {
-      sentAt = platform.now();
+    this.#exchange(this.#options.outbox.take(), undefined, (now) => {
+      sentAt = now;
     }).then(
       () => {
         this.#settling = false;
@@ -221,18 +223,19 @@ export class Traffic {
   async #exchange(
     taken: readonly OutgoingVerdict[],
     claim: ClaimRequest | undefined,
-    sending: () => void,
+    sending: (now: number) => void,
   ): Promise<ClaimReply | undefined> {
-    const { link, keeper, owner, outbox, memo, events } = this.#options;
+    const { platform, link, keeper, owner, outbox, memo, events } = this.#options;
     // Another may have begun while one was awaited.
-    for (let under = renewalsOf(taken); under.size > 0; under = renewalsOf(taken)) await Promise.all(under);
-    const sent = this.#stillHeld(taken);
+    for (let under = renewalsOf(taken); under.length > 0; under = renewalsOf(taken)) await Promise.all(under);
+    const now = platform.now();
+    const sent = this.#stillHeld(taken, now);
     if (this.#closed || (sent.length === 0 && claim === undefined)) return undefined;
     if (claim !== undefined && this.#stopping) {
       for (const entry of outbox.putBack(sent)) events.lost(entry);
       return undefined;
     }
-    sending();
+    sending(now);
     let reply: LinkReply;
     try {
       reply = await link.send(keeper, owner, sent, claim, sent.length > 0 ? memo() : undefined);
@@ -249,22 +252,24 @@ export class Traffic {
     return reply.claimed;
   }
 
-  #stillHeld(taken: readonly OutgoingVerdict[]): readonly OutgoingVerdict[] {
+  #stillHeld(taken: readonly OutgoingVerdict[], now: number): readonly OutgoingVerdict[] {
     const { keeper, outbox, events } = this.#options;
-    const over = new Set<HeldLease>();
-    const now = this.#options.platform.now();
+    let over: Set<HeldLease> | undefined;
     let last: HeldLease | undefined;
     for (const { held } of taken) {
       // A batch's verdicts mostly share one lease.
       if (held.lease === last) continue;
       last = held.lease;
-      if (keeper.expired(last, now)) over.add(last);
+      if (!keeper.expired(last, now)) continue;
+      over ??= new Set();
+      over.add(last);
     }
-    if (over.size === 0) return taken;
-    const dropped = taken.filter(({ held }) => over.has(held.lease));
+    if (over === undefined) return taken;
+    const lost = over;
+    const dropped = taken.filter(({ held }) => lost.has(held.lease));
     outbox.answered(dropped);
     if (!this.#closed) for (const entry of dropped) events.lost(entry);
-    return taken.filter(({ held }) => !over.has(held.lease));
+    return taken.filter(({ held }) => !lost.has(held.lease));
   }
 
   #failed(verb: string, thrown: unknown): void {
@@ -285,9 +290,14 @@ export class Traffic {
   }
 }
 
-/** The renewals under way of the leases that these verdicts are of. */
-function renewalsOf(taken: readonly OutgoingVerdict[]): Set<Promise<void>> {
-  const renewals = new Set<Promise<void>>();
-  for (const { held } of taken) if (held.lease.renewing !== undefined) renewals.add(held.lease.renewing);
-  return renewals;
+/** The renewals under way of the leases that these verdicts are of; mostly none. */
+function renewalsOf(taken: readonly OutgoingVerdict[]): readonly Promise<void>[] {
+  let renewals: Set<Promise<void>> | undefined;
+  for (const { held } of taken) {
+    const { renewing } = held.lease;
+    if (renewing === undefined) continue;
+    renewals ??= new Set();
+    renewals.add(renewing);
+  }
+  return renewals === undefined ? NOTHING : [...renewals];
 }

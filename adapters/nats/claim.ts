@@ -85,43 +85,40 @@ export class Claiming {
     this.#late.clear();
   }
 
+  /** One function, for each that is waited for costs a turn of the microtask queue. */
   async #claim(request: ClaimRequest, timeoutMs: number, underWay: UnderWay): Promise<ClaimReply> {
+    const core = this.#core;
+    const { leaseId } = request;
     try {
-      return await this.#answer(request, timeoutMs, underWay);
+      const now = core.now();
+      const held = core.leases.get(leaseId, now);
+      if (held !== undefined) return await this.#again(held, timeoutMs);
+      if (core.leases.isOver(leaseId, now)) return NO_MORE;
+      const gathering = new Gathering({
+        core,
+        now,
+        provisioning: this.#provisioning,
+        exhausted: this.#exhausted,
+        request,
+        timeoutMs,
+        longestWaitMs: core.leaseMs * WAIT_SHARE,
+        late: (raw) => this.#cameLate(leaseId, raw),
+      });
+      gathering.raws.push(...this.#takeLate(leaseId));
+      underWay.gathering = gathering;
+      try {
+        if (gathering.raws.length === 0) await gathering.run();
+      } catch (error) {
+        // What has come is good, whatever became of the rest.
+        if (gathering.raws.length === 0) throw error;
+      } finally {
+        underWay.gathering = undefined;
+      }
+      if (gathering.raws.some(isAgain) && core.clock.isStale(core.now())) await this.#readClock(timeoutMs);
+      return this.#hold(leaseId, request.max, gathering.raws);
     } finally {
       this.#underWay.delete(underWay);
     }
-  }
-
-  async #answer(request: ClaimRequest, timeoutMs: number, underWay: UnderWay): Promise<ClaimReply> {
-    const core = this.#core;
-    const { leaseId } = request;
-    const now = core.now();
-    const held = core.leases.get(leaseId, now);
-    if (held !== undefined) return this.#again(held, timeoutMs);
-    if (core.leases.isOver(leaseId, now)) return NO_MORE;
-    const gathering = new Gathering({
-      core,
-      now,
-      provisioning: this.#provisioning,
-      exhausted: this.#exhausted,
-      request,
-      timeoutMs,
-      longestWaitMs: core.leaseMs * WAIT_SHARE,
-      late: (raw) => this.#cameLate(leaseId, raw),
-    });
-    gathering.raws.push(...this.#takeLate(leaseId));
-    underWay.gathering = gathering;
-    try {
-      if (gathering.raws.length === 0) await gathering.run();
-    } catch (error) {
-      // What has come is good, whatever became of the rest.
-      if (gathering.raws.length === 0) throw error;
-    } finally {
-      underWay.gathering = undefined;
-    }
-    if (gathering.raws.some(isAgain) && core.clock.isStale(core.now())) await this.#readClock(timeoutMs);
-    return this.#hold(leaseId, request.max, gathering.raws);
   }
 
   /** How old a message is says how often it can have been in somebody's hands. Never rejects: without that the server's count counts. */
