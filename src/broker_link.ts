@@ -65,8 +65,8 @@ export class BrokerLink {
   }
 
   /**
-   * Settles and claims. With an engine that exchanges this is one request, and the owner's leases that are half-way to their renewal ride on it (but for those it settles wholly); with another only one of
-   * the two may be asked for, and nothing is remembered.
+   * Settles and claims. With an engine that exchanges this is one request, and the owner's leases that are half-way to their renewal ride on it (but for those it settles wholly); with another it only
+   * settles, and nothing is remembered.
    *
    * @throws what an adapter throws that does not reject.
    */
@@ -78,13 +78,19 @@ export class BrokerLink {
     remember: string | undefined,
   ): Promise<LinkReply> {
     if (this.exchanges) return this.#exchange(keeper, owner, taken, claim, remember);
-    if (claim === undefined) {
-      return this.#within(0, "settle", this.#queue.settle(taken), (settled) => {
-        this.#assertWhole("settle", settled, taken);
-        return { settled, claimed: undefined, renewedIds: NOTHING, renewed: NOTHING };
-      });
-    }
-    return this.#within(claim.waitMs, "claim", this.#queue.claim(claim), onlyClaimed);
+    return this.#within(0, "settle", this.#queue.settle(taken), (settled) => {
+      this.#assertWhole("settle", settled, taken);
+      return { settled, claimed: undefined, renewedIds: NOTHING, renewed: NOTHING };
+    });
+  }
+
+  /**
+   * Claims, and nothing else.
+   *
+   * @throws what an adapter throws that does not reject.
+   */
+  claim(claim: ClaimRequest): Promise<ClaimReply> {
+    return this.#within(claim.waitMs, "claim", this.#queue.claim(claim), same);
   }
 
   // Async, so that an adapter that throws is one that rejects.
@@ -148,10 +154,6 @@ export class BrokerLink {
 
 function same<T>(value: T): T {
   return value;
-}
-
-function onlyClaimed(claimed: ClaimReply): LinkReply {
-  return { settled: NOTHING, claimed, renewedIds: NOTHING, renewed: NOTHING };
 }
 
 /** Whether a request settles all that is left of a lease. */

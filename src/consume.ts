@@ -433,7 +433,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     // How much to ask for, and what may still be afforded, depends on what the last jobs cost.
     if (this.#phase === "running" && !traffic.claiming && !this.#costs.known(this.wake)) return;
     let next = NEVER;
-    if (this.#phase === "running" && !traffic.claiming && turns.mayClaim(this.wake)) {
+    if (this.#phase === "running" && !traffic.claiming && turns.mayClaim(now, this.wake)) {
       const claim = this.#claimNow(now);
       if (typeof claim === "number") next = claim;
       else this.#sendClaim(claim);

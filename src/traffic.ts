@@ -114,9 +114,13 @@ export class Traffic {
       ...(claim.waitMs > 0 ? { signal: this.#endWait.signal } : {}),
     };
     let sentAt = 0;
-    this.#exchange(link.exchanges ? outbox.take() : NOTHING, request, (now) => {
+    const sending = (now: number) => {
       sentAt = now;
-    }).then(
+    };
+    const sent = link.exchanges
+      ? this.#exchange(outbox.take(), request, sending)
+      : this.#claimOnly(request, sending);
+    sent.then(
       (claimed) => {
         this.#claiming = false;
         if (this.#closed) return;
@@ -213,6 +217,19 @@ export class Traffic {
       await this.#options.link.abandon([claim.leaseId]);
     } catch {
       // Its lease runs out by itself.
+    }
+  }
+
+  /** Sends a claim without verdicts; answers `undefined` when none was sent. Nothing has to be awaited before, and little is behind. */
+  #claimOnly(claim: ClaimRequest, sending: (now: number) => void): Promise<ClaimReply | undefined> {
+    if (this.#closed || this.#stopping) return Promise.resolve(undefined);
+    const { platform, link } = this.#options;
+    sending(platform.now());
+    try {
+      return link.claim(claim);
+    } catch (error) {
+      // An adapter that throws is one that rejects.
+      return Promise.reject(error);
     }
   }
 

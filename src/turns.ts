@@ -28,11 +28,11 @@ export class Turns {
     this.#platform = platform;
   }
 
-  /** Whether a claim may go out now. If not, `then` is called after the event loop's turn, once. */
-  mayClaim(then: () => void): boolean {
+  /** Whether a claim may go out at `now`, which is what the clock says. If not, `then` is called after the event loop's turn, once. */
+  mayClaim(now: number, then: () => void): boolean {
     if (this.#since === undefined) return true;
     const tooMany = this.#platform.clockStopsDuringCpu && this.#claims >= MOST_CLAIMS;
-    if (this.#platform.now() - this.#since < LONGEST_MS && !tooMany) return true;
+    if (now - this.#since < LONGEST_MS && !tooMany) return true;
     this.#waiting.add(then);
     return false;
   }

@@ -188,16 +188,16 @@ export class Settling {
     timeoutMs: number,
   ): Promise<void> {
     if (helds.length === 0) return;
-    const last = new Map<Lane, Held>();
-    for (const held of helds) last.set(held.lane, held);
-    const asked = [...last.values()].map((held) => held.reply);
     session.sayOnly(
       word,
       helds.map((held) => held.reply),
     );
+    const last = new Map<Lane, Held>();
     let asking: Promise<Msg[]> | undefined;
     const isProven = await session.proven(() => {
       // Acked once more, and then the server says so.
+      for (const held of helds) last.set(held.lane, held);
+      const asked = [...last.values()].map((held) => held.reply);
       asking = session.say(verb, timeoutMs, word, asked);
       asking.catch(() => {});
     });

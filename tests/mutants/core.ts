@@ -95,8 +95,8 @@ export const CORE: readonly Mutant[] = [
     name: "claims-never-overlap",
     loses: "two claims at one queue by one worker never overlap",
     file: "src/consume.ts",
-    search: `if (this.#phase === "running" && !traffic.claiming && turns.mayClaim(this.wake)) {`,
-    replace: `if (this.#phase === "running" && turns.mayClaim(this.wake)) {`,
+    search: `if (this.#phase === "running" && !traffic.claiming && turns.mayClaim(now, this.wake)) {`,
+    replace: `if (this.#phase === "running" && turns.mayClaim(now, this.wake)) {`,
     tests: ["tests/unit/loop_claims.test.ts"],
   },
   {

@@ -109,17 +109,17 @@ describe("turns of the event loop", () => {
     const tell = () => {
       told += 1;
     };
-    expect(turns.mayClaim(tell)).toBe(true);
+    expect(turns.mayClaim(platform.now(), tell)).toBe(true);
     turns.claimed();
     platform.spend(19);
-    expect(turns.mayClaim(tell)).toBe(true);
+    expect(turns.mayClaim(platform.now(), tell)).toBe(true);
     turns.claimed();
     platform.spend(1);
-    expect(turns.mayClaim(tell)).toBe(false);
-    expect(turns.mayClaim(tell)).toBe(false);
+    expect(turns.mayClaim(platform.now(), tell)).toBe(false);
+    expect(turns.mayClaim(platform.now(), tell)).toBe(false);
     expect(platform.timers).toBe(1);
     await platform.pass(0);
-    expect([told, turns.mayClaim(tell), platform.timers]).toEqual([1, true, 0]);
+    expect([told, turns.mayClaim(platform.now(), tell), platform.timers]).toEqual([1, true, 0]);
   });
 
   test("a timer tells of many, not one a claim", async () => {
@@ -127,7 +127,7 @@ describe("turns of the event loop", () => {
     const turns = new Turns(platform);
     for (let claims = 0; claims < 9; claims += 1) {
       turns.claimed();
-      expect(turns.mayClaim(() => {})).toBe(true);
+      expect(turns.mayClaim(platform.now(), () => {})).toBe(true);
       await platform.pass(1);
       expect(platform.timers).toBe(1);
     }
@@ -136,11 +136,12 @@ describe("turns of the event loop", () => {
   });
 
   test("are counted in claims where the clock stands still", () => {
-    const turns = new Turns(new SimulatedPlatform({ clockStopsDuringCpu: true }));
+    const platform = new SimulatedPlatform({ clockStopsDuringCpu: true });
+    const turns = new Turns(platform);
     for (let i = 0; i < 64; i += 1) {
-      expect(turns.mayClaim(() => {})).toBe(true);
+      expect(turns.mayClaim(platform.now(), () => {})).toBe(true);
       turns.claimed();
     }
-    expect(turns.mayClaim(() => {})).toBe(false);
+    expect(turns.mayClaim(platform.now(), () => {})).toBe(false);
   });
 });
