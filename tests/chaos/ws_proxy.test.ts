@@ -22,7 +22,12 @@ setDefaultTimeout(40_000);
 
 const TOKEN = "hush-token";
 const BODY = "hush-body";
-const LEASE_MS = 1_500;
+/**
+ * Where leases or requests are to end: what was handed out into a connection that died comes back when its lease does. And where
+ * neither may, however slow the machine is.
+ */
+const HASTY = { leaseMs: 3_000, requestTimeoutMs: 500 };
+const PATIENT = { leaseMs: 30_000, requestTimeoutMs: 5_000 };
 /** The first request of a claim, and the confirmation of an ack, as they are on the wire. */
 const CLAIM = "CONSUMER.MSG.NEXT";
 const ACK = "+ACK";
@@ -70,8 +75,13 @@ class Stage {
   readonly #work = queue<string>(`faults-${Math.random().toString(36).slice(2)}`);
   readonly #producer = new Producer({ broker: this.direct, platform: bunPlatform() });
   readonly #settled = new Set<string>();
+  readonly #times: typeof HASTY;
   #worker: Awaited<ReturnType<typeof startWorker>> | undefined;
   #eye: BrokerQueue | undefined;
+
+  constructor(times: typeof HASTY) {
+    this.#times = times;
+  }
 
   async begin(): Promise<void> {
     const platform = bunPlatform();
@@ -85,8 +95,7 @@ class Stage {
               await Bun.sleep(2);
             },
             {
-              leaseMs: LEASE_MS,
-              requestTimeoutMs: 250,
+              ...this.#times,
               prefetch: 4,
               concurrency: 2,
               maxAttempts: 100,
@@ -98,7 +107,7 @@ class Stage {
       { broker: this.broker, platform, on: (event) => this.#heard(event) },
     );
     this.#eye = this.direct.queue(this.#work.name, {
-      leaseMs: LEASE_MS,
+      leaseMs: this.#times.leaseMs,
       requestTimeoutMs: 2_000,
       dedupeWindowMs: 60_000,
     });
@@ -152,7 +161,9 @@ class Stage {
     await Promise.all([this.broker.close(), this.direct.close()]);
     for (const error of this.errors) {
       expect(error).toBeInstanceOf(BrokerError);
-      expect(error.message).toMatch(/^Cannot [a-z]+.*: .{10}/);
+      expect(error.message).toMatch(
+        /^Cannot [a-z]+.*: .{10}|^The nats broker did not answer [a-z]+ within \d+ ms$/,
+      );
       const told = Bun.inspect(error) + String(error.cause);
       expect(told).not.toContain(TOKEN);
       expect(told).not.toContain(BODY);
@@ -215,7 +226,7 @@ const FAULTS: readonly Fault[] = [
     name: "a stall longer than the lease",
     async act() {
       proxy.freeze();
-      await Bun.sleep(LEASE_MS * 1.5);
+      await Bun.sleep(HASTY.leaseMs * 1.5);
       proxy.thaw();
     },
     fails: true,
@@ -257,7 +268,7 @@ const FAULTS: readonly Fault[] = [
 describe("between a worker and its server", () => {
   for (const fault of FAULTS) {
     test(fault.name, async () => {
-      const stage = new Stage();
+      const stage = new Stage(fault.fails ? HASTY : PATIENT);
       await stage.begin();
       try {
         const acted = fault.act(stage);
@@ -272,22 +283,21 @@ describe("between a worker and its server", () => {
         proxy.calm();
         await stage.end();
       }
-      if (process.env.SHOW) for (const { message } of stage.errors) console.log(`  ${message}`);
     });
   }
 });
 
 describe("between a producer and its server", () => {
   const PUT = "PUB eddy.jobs";
-  const faults: readonly (readonly [string, () => Promise<void>])[] = [
-    ["the answer is lost after the effect", () => proxy.loseReply(PUT, REPLY)],
-    ["the request breaks off", () => proxy.truncate("there", PUT)],
-    ["the answer comes twice", () => proxy.repeat(REPLY)],
-    ["the answer breaks off", () => proxy.truncate("back", REPLY)],
+  const faults: readonly (readonly [string, () => Promise<void>, typeof HASTY])[] = [
+    ["the answer is lost after the effect", () => proxy.loseReply(PUT, REPLY), HASTY],
+    ["the request breaks off", () => proxy.truncate("there", PUT), HASTY],
+    ["the answer comes twice", () => proxy.repeat(REPLY), PATIENT],
+    ["the answer breaks off", () => proxy.truncate("back", REPLY), HASTY],
   ];
-  for (const [name, act] of faults) {
+  for (const [name, act, times] of faults) {
     test(`${name}: the jobs are in, once`, async () => {
-      const stage = new Stage();
+      const stage = new Stage(times);
       await stage.begin();
       try {
         const producer = stage.producerBehindProxy();
