@@ -15,7 +15,6 @@ import { WORKERS } from "./workers.ts";
 const SEEN_IN_WORLDS: ReadonlySet<string> = new Set([
   "lease-margin",
   "deadline-anchor-at-send",
-  "renewal-anchor-at-send",
   "abort-on-loss",
   "no-start-after-loss",
   "no-verdict-after-loss",

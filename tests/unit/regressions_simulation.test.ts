@@ -37,6 +37,10 @@ test("on a clock that shows less than zero jobs are claimed, and settled when th
       startWorker(definition, { broker: world.broker, platform: machine, on: world.on }),
     );
     await world.until(() => world.told("settled").length === 3, 1_000);
+    // And once it has nothing to look for any more, so that no claim comes along for the verdicts to ride on.
+    await world.platform.pass(500);
+    await world.add(3);
+    await world.until(() => world.told("settled").length === 6, 1_000);
     await world.platform.run(worker.stop());
   }
 });
