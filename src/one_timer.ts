@@ -8,16 +8,16 @@ import type { CancelTimer, Platform } from "./platform.ts";
 
 const NEVER = Number.POSITIVE_INFINITY;
 /** How much of a millisecond the arithmetic of large clocks may lose. */
-const ROUNDING_MS = 0.001;
+export const ROUNDING_MS = 0.001;
 
 export class OneTimer {
-  readonly #platform: Platform;
+  readonly #platform: Pick<Platform, "now" | "setTimer">;
   readonly #fire: () => void;
   #cancel: CancelTimer | undefined;
   #at = NEVER;
   #armedAt = NEVER;
 
-  constructor(platform: Platform, fire: () => void) {
+  constructor(platform: Pick<Platform, "now" | "setTimer">, fire: () => void) {
     this.#platform = platform;
     this.#fire = fire;
   }

@@ -5,10 +5,10 @@
  * @module
  */
 import { Chain, Chained } from "./chain.ts";
+import { OneTimer, ROUNDING_MS } from "./one_timer.ts";
 import type { CancelTimer, Platform } from "./platform.ts";
 
-/** How much of a millisecond the arithmetic of large clocks may lose. */
-const ROUNDING_MS = 0.001;
+const NEVER = Number.POSITIVE_INFINITY;
 
 class Entry extends Chained {
   readonly at: number;
@@ -23,12 +23,14 @@ class Entry extends Chained {
 export class SharedTimer {
   readonly #clock: Pick<Platform, "now" | "setTimer">;
   readonly #entries = new Chain<Entry>();
-  #armedAt = Number.POSITIVE_INFINITY;
-  #cancel: CancelTimer | undefined;
+  readonly #timer: OneTimer;
+  /** What the timer is set to: no entry is due before. */
+  #at = NEVER;
   #closed = false;
 
   constructor(clock: Pick<Platform, "now" | "setTimer">) {
     this.#clock = clock;
+    this.#timer = new OneTimer(clock, () => this.#fire());
   }
 
   /** As the platform's: calls `fn` once, not before `ms` milliseconds have passed. Never, once it is closed. */
@@ -37,7 +39,7 @@ export class SharedTimer {
     const at = this.#clock.now() + ms;
     const entry = new Entry(at, fn);
     this.#entries.add(entry);
-    if (at < this.#armedAt) this.#arm(at, ms);
+    if (at < this.#at) this.#set(at);
     return () => this.#entries.delete(entry);
   }
 
@@ -45,29 +47,24 @@ export class SharedTimer {
   close(): void {
     this.#closed = true;
     this.#entries.clear();
-    this.#cancel?.();
-    this.#cancel = undefined;
+    this.#timer.stop();
   }
 
-  #arm(at: number, inMs: number): void {
-    this.#cancel?.();
-    this.#armedAt = at;
-    this.#cancel = this.#clock.setTimer(inMs, this.#fired);
+  #set(at: number): void {
+    this.#at = at;
+    this.#timer.set(at);
   }
 
-  readonly #fired = (): void => {
-    this.#cancel = undefined;
-    this.#armedAt = Number.POSITIVE_INFINITY;
-    // A runtime's timer may be early.
+  #fire(): void {
     const now = this.#clock.now();
-    let next = Number.POSITIVE_INFINITY;
+    let next = NEVER;
     const due: Entry[] = [];
     for (const entry of this.#entries.all()) {
       if (entry.at <= now + ROUNDING_MS) due.push(entry);
       else next = Math.min(next, entry.at);
     }
-    if (next < this.#armedAt) this.#arm(next, next - now);
+    this.#set(next);
     // One that fires can end others.
     for (const entry of due) if (this.#entries.delete(entry)) entry.fn();
-  };
+  }
 }
