@@ -13,6 +13,7 @@ import {
   type ScheduledEvent,
 } from "../../../runtimes/workers/mod.ts";
 import { defineWorker, queue } from "../../../src/mod.ts";
+import { consumerRoute } from "./consumer_routes.ts";
 
 interface Env {
   readonly REDIS_URL: string;
@@ -46,19 +47,14 @@ const draining = createWorkersHandler<Env>(options);
 
 export default {
   async fetch(request: Request, env: Env, ctx: InvocationContext): Promise<Response> {
-    switch (new URL(request.url).pathname) {
+    const { pathname } = new URL(request.url);
+    switch (pathname) {
       case "/test/produce":
         return Response.json(await handler.produce(env, ctx, (producer) => producer.enqueue(calls, null)));
-      case "/test/start":
-        await consumer(env).start();
-        return Response.json(null);
-      case "/test/stop":
-        await consumer(env).stop();
-        return Response.json(null);
-      case "/test/status":
-        return Response.json(await consumer(env).status());
       default:
-        return await handler.fetch(request, env, ctx);
+        return (
+          (await consumerRoute(pathname, () => consumer(env))) ?? (await handler.fetch(request, env, ctx))
+        );
     }
   },
   async scheduled(event: ScheduledEvent, env: Env, ctx: InvocationContext): Promise<void> {

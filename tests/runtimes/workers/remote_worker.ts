@@ -13,6 +13,7 @@ import {
   type ObjectNamespace,
 } from "../../../runtimes/workers/mod.ts";
 import { type DrainReport, defineWorker, type EddyEvent, type Job, queue } from "../../../src/mod.ts";
+import { consumerRoute } from "./consumer_routes.ts";
 
 interface Env {
   readonly REDIS_URL: string;
@@ -102,19 +103,11 @@ export default {
         return Response.json(reports.splice(0));
       case "/test/events":
         return Response.json(events.splice(0));
-      case "/test/start":
-        await consumer(env).start();
-        return Response.json(null);
-      case "/test/stop":
-        await consumer(env).stop();
-        return Response.json(null);
-      case "/test/poke":
-        await consumer(env).poke();
-        return Response.json(null);
-      case "/test/status":
-        return Response.json(await consumer(env).status());
       default:
-        return await handlerFor("calls").fetch(request, env, ctx);
+        return (
+          (await consumerRoute(pathname, () => consumer(env))) ??
+          (await handlerFor("calls").fetch(request, env, ctx))
+        );
     }
   },
   async scheduled(event: { cron: string; scheduledTime: number }, env: Env, ctx: InvocationContext) {
