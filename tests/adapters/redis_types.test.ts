@@ -3,6 +3,7 @@
  * and Redis undoes nothing. So nothing may be moved, and once the key is as it was the same request does its work: no job is lost, none doubled.
  */
 import { describe, expect, test } from "bun:test";
+import { KEY_NAMES } from "../../adapters/redis/scripts/common.ts";
 import type { BrokerQueue, Delivery, JobState, Verdict } from "../../src/broker.ts";
 import { BrokerError } from "../../src/errors.ts";
 import {
@@ -18,18 +19,8 @@ import {
 } from "../support/conformance_steps.ts";
 import { redisForFile } from "../support/redis_fixture.ts";
 
-const KEYS = [
-  "ready:0",
-  "ready:1",
-  "ready:2",
-  "returned",
-  "delayed",
-  "leases",
-  "inbox",
-  "dead",
-  "dead:order",
-  "dead:ids",
-];
+/** All but the one that says whether there is a queue. */
+const KEYS = KEY_NAMES.filter((name) => name !== "queue");
 const STATES: readonly JobState[] = ["ready", "delayed", "held", "dead"];
 
 const redis = redisForFile();
