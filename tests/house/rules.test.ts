@@ -212,7 +212,7 @@ describe("tidiness", () => {
     expect(large).toEqual([]);
   });
 
-  test("no test is skipped, focused, left to do or retried", () => {
+  test("tests run: none is skipped, focused, left to do or retried", () => {
     const pattern = /\b(describe|test|it)\.(skip|only|todo|failing|if|skipIf|todoIf)\b|\bretry:\s*[1-9]/;
     expect(
       sources
