@@ -65,11 +65,13 @@ function isNew(raw: Raw, leases: Leases, now: number): boolean {
   }
   const known = leases.held(lane, info.streamSequence);
   if (known === undefined) return true;
-  if (now < known.lease.deadline) {
+  const isSame = known.info.storedNs === info.storedNs;
+  if (isSame && now < known.lease.deadline) {
     // The server forgot that we have it (it crashed). It is being worked on, so this hand-out takes the place of the first.
     known.reply = raw.reply;
     return false;
   }
+  // Its lease has run out; or the stream was made anew and counts from 1 again: an ack of what was held would end this job.
   leases.end(known.lease, now);
   return true;
 }

@@ -117,7 +117,7 @@ export class Exhausted {
           subject: names.deadSubject,
           payload: one.data,
           headers: new EncodedHeaders([
-            [H.messageId, `exhausted:${source.stream}:${one.sequence}`],
+            [H.messageId, `exhausted:${source.stream}:${one.sequence}:${one.storedAt}`],
             [H.id, envelope.id ?? `${source.stream}:${one.sequence}`],
             [H.enqueuedAt, String(envelope.enqueuedAt ?? one.storedAt)],
             [H.attempts, String(envelope.attemptsBefore + this.#maxDeliver)],

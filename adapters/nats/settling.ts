@@ -278,9 +278,9 @@ export class Settling {
   }
 }
 
-/** Names a hand-out for all time: a copy made of it is made once. */
+/** Names a hand-out for all time: a copy made of it is made once. A stream that was made anew counts from 1 again, so the sequence alone would not do. */
 function nameOf({ info }: Held): string {
-  return `${info.stream}:${info.streamSequence}:${info.delivered}`;
+  return `${info.stream}:${info.streamSequence}:${info.storedNs}:${info.delivered}`;
 }
 
 function outgoing({ held, subject, headers }: Move): Outgoing {
