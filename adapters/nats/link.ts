@@ -130,6 +130,7 @@ export class Link {
       if (this.#isClosed) session.kill();
       this.#wake();
       await this.#watch(session);
+      this.#refused ??= session.refusal;
       this.#lastFailure = new NatsConnectError("lost", "the last one was lost");
     }
     this.#wake();

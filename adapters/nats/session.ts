@@ -71,6 +71,7 @@ export class Session {
   #unproven: Proof[] = [];
   #serial = 0;
   #isUp = true;
+  #denied: Denied | undefined;
 
   /** @param slow called when a request was not answered in time. */
   constructor(nc: NatsConnection, socket: SteadySocket, origin: string, inbox: string, slow: () => void) {
@@ -85,12 +86,17 @@ export class Session {
     socket.beforeSending = () => {
       for (const proof of this.witness()) proof.end(false);
     };
-    nc.subscribe(`${inbox}.r.*`, { callback: (_error, message) => this.#answered(message) });
+    this.subscribe(`${inbox}.r.*`, (message) => this.#answered(message));
     nc.closed().then(
       () => this.kill(),
       () => this.kill(),
     );
     void this.#hearErrors();
+  }
+
+  /** Why nothing may go over this server's connections; `undefined` while nothing is known to stand against it. */
+  get refusal(): BrokerRefusedError | undefined {
+    return this.#denied === undefined ? undefined : denial("open", this.#denied, this.inbox);
   }
 
   get isUp(): boolean {
@@ -181,8 +187,14 @@ export class Session {
     });
   }
 
+  /** One that the server does not permit ends the connection. */
   subscribe(subject: string, callback: (message: Msg) => void): Subscription {
-    return this.#nc.subscribe(subject, { callback: (_error, message) => callback(message) });
+    return this.#nc.subscribe(subject, {
+      callback: (error, message) => {
+        // With an error comes no message. It is told of with the others.
+        if (error === null) callback(message);
+      },
+    });
   }
 
   /** Sends one message and answers its reply. */
@@ -311,6 +323,7 @@ export class Session {
 
   /** Said of a request whose connection died. */
   lost(verb: string): BrokerError {
+    if (this.#denied !== undefined) return denial(verb, this.#denied, this.inbox);
     return new BrokerError("nats", verb, `Cannot ${verb}: the connection to ${this.origin} was lost`);
   }
 
@@ -329,22 +342,35 @@ export class Session {
     );
   }
 
-  /** A missing permission comes as an error of its own, and the request for it would wait in vain. */
+  /**
+   * A missing permission comes as an error of its own, and the request for it would wait in vain. What is not waited for by its subject (acks, pulls, inboxes) is
+   * needed all the same: without it jobs would run again and again, or never. So nothing goes over this connection any more.
+   */
   async #hearErrors(): Promise<void> {
     for await (const status of this.#nc.status()) {
-      const context = (status as { permissionContext?: { operation: string; subject: string } })
-        .permissionContext;
-      if (context === undefined) continue;
-      for (const waiting of [...this.#waiting.values()]) {
-        if (waiting.subject !== context.subject) continue;
-        waiting.fail(
-          new BrokerRefusedError(
-            "nats",
-            waiting.verb,
-            `The server does not let this user ${context.operation} ${context.subject.slice(0, 200)}; give it that permission`,
-          ),
-        );
-      }
+      const denied = (status as { permissionContext?: Denied }).permissionContext;
+      if (denied === undefined) continue;
+      const asked = [...this.#waiting.values()].filter((waiting) => waiting.subject === denied.subject);
+      for (const waiting of asked) waiting.fail(denial(waiting.verb, denied, this.inbox));
+      if (asked.length > 0) continue;
+      this.#denied = denied;
+      this.kill();
     }
   }
+}
+
+/** What the server does not permit. */
+interface Denied {
+  readonly operation: string;
+  readonly subject: string;
+}
+
+function denial(verb: string, { operation, subject }: Denied, inbox: string): BrokerRefusedError {
+  const what = operation === "publish" ? "publish" : "subscribe to";
+  // Neither an inbox nor a single delivery is what a permission is given for.
+  const which = subject.startsWith(inbox)
+    ? "_INBOX.>"
+    : subject.replace(/^(\$JS\.ACK\.[^.]+\.[^.]+)\..*/, "$1.>").slice(0, 200);
+  const text = `The server does not let this user ${what} ${which}; give it that permission`;
+  return new BrokerRefusedError("nats", verb, text);
 }
