@@ -80,14 +80,16 @@ export interface StoredMessage {
 }
 
 /** What the server answered instead. */
-export class ApiError extends Error {
-  override name = "ApiError";
+export class ApiError extends BrokerError {
   readonly code: number;
   readonly errCode: number;
-  constructor(code: number, errCode: number, description: string) {
-    super(description);
+  /** In the server's words. */
+  readonly description: string;
+  constructor(verb: string, code: number, errCode: number, description: string) {
+    super("nats", verb, `Cannot ${verb}: the server answered ${code}: ${description}`);
     this.code = code;
     this.errCode = errCode;
+    this.description = description;
   }
 }
 
@@ -180,7 +182,7 @@ export class Api {
     ]);
     if (!(answer instanceof ApiError)) return answer;
     if (answer.errCode === CONSUMER_NOT_FOUND) return undefined;
-    throw this.told(answer);
+    throw answer;
   }
 
   /** All subjects below a filter, with how many messages each has. */
@@ -205,7 +207,7 @@ export class Api {
     return answers.map((answer) => {
       if (answer instanceof ApiError) {
         if (answer.code === 404) return undefined;
-        throw this.told(answer);
+        throw answer;
       }
       const { message } = answer;
       return {
@@ -226,7 +228,7 @@ export class Api {
     let removed = 0;
     for (const answer of answers) {
       if (!(answer instanceof ApiError)) removed += answer.success === true ? 1 : 0;
-      else if (!/not found|no message found/.test(answer.message)) throw this.told(answer);
+      else if (!/not found|no message found/.test(answer.description)) throw answer;
     }
     return removed;
   }
@@ -235,13 +237,6 @@ export class Api {
   async purge(stream: string, filter: string): Promise<number> {
     const { purged } = await this.ask<{ purged?: number }>(`STREAM.PURGE.${stream}`, { filter });
     return purged ?? 0;
-  }
-
-  /** The port's error for what the server answered. */
-  told(error: unknown): Error {
-    if (!(error instanceof ApiError)) return error as Error;
-    const text = `Cannot ${this.#verb}: the server answered ${error.code}: ${error.message}`;
-    return new BrokerError("nats", this.#verb, text);
   }
 
   async #all<T>(
@@ -268,7 +263,12 @@ export class Api {
       };
       const { error } = answer;
       if (error === undefined) return answer;
-      return new ApiError(error.code ?? 0, error.err_code ?? 0, (error.description ?? "").slice(0, 200));
+      return new ApiError(
+        this.#verb,
+        error.code ?? 0,
+        error.err_code ?? 0,
+        (error.description ?? "").slice(0, 200),
+      );
     });
   }
 }

@@ -48,6 +48,7 @@ export class Core {
   paused = false;
   #session: Session | undefined;
   #attaching: Promise<void> | undefined;
+  #heardOver: Session | undefined;
   readonly #listeners = new Chain<Listener>();
   readonly #lines = new Set<Line>();
   #lineSerial = 0;
@@ -126,6 +127,19 @@ export class Core {
     this.#lines.clear();
     this.lanes.forget();
     this.later.clear();
+    this.#hear(session);
+    await session.flush("claim", timeoutMs);
+    const api = new Api(session, "claim", timeoutMs);
+    await this.#askPaused(api);
+    const subjects = await this.#subjects(api);
+    for (const subject of subjects.keys()) this.later.add(subject);
+    this.#count(subjects);
+  }
+
+  /** Listens to news, once a connection: what follows may fail, and is tried again. */
+  #hear(session: Session): void {
+    if (this.#heardOver === session) return;
+    this.#heardOver = session;
     const { names } = this;
     void session.down.then(() => {
       for (const line of this.#lines) if (line.session === session) line.broke();
@@ -137,12 +151,6 @@ export class Core {
       // Then the primary lane is the source's, and nothing else tells of jobs in the normal one.
       session.subscribe(names.subject, () => this.#stir(names.subject));
     }
-    await session.flush("claim", timeoutMs);
-    const api = new Api(session, "claim", timeoutMs);
-    await this.#askPaused(api);
-    const subjects = await this.#subjects(api);
-    for (const subject of subjects.keys()) this.later.add(subject);
-    this.#count(subjects);
   }
 
   /** Asks the server whether the queue is paused: the news of a resume may still be on its way when whoever resumed has its answer. */

@@ -40,15 +40,11 @@ export class Exhausted {
       () => true,
       (error: unknown) => {
         if (error instanceof ApiError && error.code === 404) return false;
-        throw api.told(error);
+        throw error;
       },
     );
     if (there) return;
-    try {
-      await api.ask(`STREAM.CREATE.${names.exhausted}`, exhaustedStream(names, source, core.options));
-    } catch (error) {
-      throw api.told(error);
-    }
+    await api.ask(`STREAM.CREATE.${names.exhausted}`, exhaustedStream(names, source, core.options));
     if (info.num_ack_pending > 0) return;
     const sequences: number[] = [];
     let from = info.ack_floor.stream_seq + 1;

@@ -155,14 +155,10 @@ export class Provisioning {
   ): Promise<ConsumerInfo> {
     const wanted = laneConsumer(lane.consumer, lane.subject, leaseMs);
     const config = before.ack_wait === undefined ? wanted : { ...before, ack_wait: wanted.ack_wait };
-    try {
-      return await api.ask<ConsumerInfo>(`CONSUMER.DURABLE.CREATE.${lane.stream}.${lane.consumer}`, {
-        stream_name: lane.stream,
-        config,
-      });
-    } catch (error) {
-      throw api.told(error);
-    }
+    return api.ask<ConsumerInfo>(`CONSUMER.DURABLE.CREATE.${lane.stream}.${lane.consumer}`, {
+      stream_name: lane.stream,
+      config,
+    });
   }
 
   async #checkSource(session: Session, api: Api, settings: QueueSettings): Promise<ConsumerConfig> {
@@ -199,7 +195,7 @@ export class Provisioning {
         if (!(error instanceof ApiError)) throw error;
         this.#refuse(
           "open",
-          `the stream ${wanted.name} has a duplicate_window shorter than dedupeWindowMs, and the server would not lengthen it (${error.message}); set it to ${(wanted.duplicate_window ?? 0) / 1e6} ms`,
+          `the stream ${wanted.name} has a duplicate_window shorter than dedupeWindowMs, and the server would not lengthen it (${error.description}); set it to ${(wanted.duplicate_window ?? 0) / 1e6} ms`,
         );
       }
     }
@@ -211,7 +207,7 @@ export class Provisioning {
       return (await api.streamInfo(stream)).config;
     } catch (error) {
       if (error instanceof ApiError && error.errCode === STREAM_NOT_FOUND) return undefined;
-      throw api.told(error);
+      throw error;
     }
   }
 
@@ -224,7 +220,7 @@ export class Provisioning {
       const found = await this.#find(api, wanted.name);
       if (found !== undefined) return found;
       if (error.errCode === SUBJECTS_OVERLAP) await this.#refuseOverlap(api, wanted);
-      throw api.told(error);
+      throw error;
     }
   }
 

@@ -1,0 +1,51 @@
+/** Queues whose streams are not there, or not any more: every verb says so in words of its own, and what goes on trying leaves nothing behind. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import type { BrokerQueue } from "../../src/broker.ts";
+import { BrokerError } from "../../src/errors.ts";
+import { put, take } from "../support/conformance_steps.ts";
+import { LONG, natsForFile } from "../support/nats_fixture.ts";
+import { tapped } from "../support/nats_tap.ts";
+
+setDefaultTimeout(30_000);
+
+const nats = natsForFile();
+
+const VERBS: readonly (readonly [string, (queue: BrokerQueue) => Promise<unknown> | undefined])[] = [
+  ["claim", (queue) => take(queue)],
+  ["enqueue", (queue) => put(queue, "a")],
+  ["sizes", (queue) => queue.sizes?.()],
+  ["peek", (queue) => queue.peek?.("ready", 1)],
+  ["peek", (queue) => queue.peek?.("dead", 1)],
+  ["clear", (queue) => queue.clear?.(["ready"])],
+  ["clear", (queue) => queue.clear?.(["dead"])],
+  ["redrive", (queue) => queue.redrive?.({ limit: 1 })],
+  ["pause", (queue) => queue.pause?.()],
+];
+
+async function failure(verb: Promise<unknown> | undefined): Promise<unknown> {
+  return verb?.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
+test.each(VERBS)(
+  "%s, where there is no stream: an error of the port's, that says what could not be done",
+  async (verb, act) => {
+    const error = await failure(act(nats.connect().queue(nats.name(), LONG)));
+    expect(error).toBeInstanceOf(BrokerError);
+    expect(error).toMatchObject({ name: "BrokerError", broker: "nats", verb });
+    expect((error as Error).message).toStartWith(`Cannot ${verb}: `);
+  },
+);
+
+test("a worker that tries again and again while its stream is gone listens once a connection", async () => {
+  let subscriptions = 0;
+  const openWebSocket = tapped((text) => {
+    subscriptions += text.split("SUB eddy.").length - 1;
+  });
+  const queue = nats.connect({ openWebSocket }).queue(nats.name(), LONG);
+  for (let n = 0; n < 5; n++) expect(await failure(take(queue))).toBeInstanceOf(BrokerError);
+  // The news of jobs, and the switch that pauses.
+  expect(subscriptions).toBe(2);
+});
