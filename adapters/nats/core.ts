@@ -7,7 +7,7 @@ import type { Msg } from "nats.ws";
 import { Chain, Chained } from "../../src/chain.ts";
 import { BrokerError } from "../../src/errors.ts";
 import { Remembered } from "../remembered.ts";
-import { Api } from "./api.ts";
+import { Api, readPubAck } from "./api.ts";
 import { ServerClock } from "./clock.ts";
 import { EncodedHeaders, H } from "./envelope.ts";
 import { Fairness } from "./fairness.ts";
@@ -189,7 +189,9 @@ export class Core {
     const api = new Api(session, verb, timeoutMs);
     const sentAt = this.now();
     const headers = new EncodedHeaders([[H.rollup, "sub"]]);
-    await session.ask(verb, timeoutMs, { subject, payload: "", headers });
+    const reply = await session.ask(verb, timeoutMs, { subject, payload: "", headers });
+    // A full stream takes none, and the last one that it took tells an old time.
+    readPubAck(verb, reply, this.names.jobs);
     const [stored] = await api.get(this.names.jobs, [{ last_by_subj: subject }]);
     if (stored === undefined) {
       throw new BrokerError(

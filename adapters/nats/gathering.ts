@@ -108,8 +108,14 @@ export class Gathering {
     const { exhausted, timeoutMs } = this.#options;
     if (core.source !== undefined) await exhausted.look(session, timeoutMs);
     if (core.lanes.nextProbeAt <= core.now()) await core.probe(session, timeoutMs);
-    while (core.later.size > 0 && (await moveDue(core, session, timeoutMs))) {
+    try {
+      while (core.later.size > 0 && (await moveDue(core, session, timeoutMs))) {
+        if (await this.#round(session, 0)) return true;
+      }
+    } catch (error) {
+      // A full stream has no room for what came due until others are finished: those must go on.
       if (await this.#round(session, 0)) return true;
+      throw error;
     }
     return this.#wait(session, core.now());
   }

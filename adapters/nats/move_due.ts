@@ -5,16 +5,21 @@
  *
  * @module
  */
+import type { Msg } from "nats.ws";
 import { Api, readPubAck, type StoredMessage } from "./api.ts";
 import type { Core } from "./core.ts";
 import { EncodedHeaders, H, type HeaderList, ownHeaders, readEnvelope } from "./envelope.ts";
 import { levelTail, parseLater } from "./names.ts";
-import type { Session } from "./session.ts";
+import type { Outgoing, Session } from "./session.ts";
 
 /** How many one round moves. */
 const AT_ONCE = 256;
 
-/** Moves some of what is due. Answers whether anything was. */
+/**
+ * Moves some of what is due. Answers whether anything was.
+ *
+ * @throws {BrokerError} when the stream refused some (it is full); the others were moved.
+ */
 export async function moveDue(core: Core, session: Session, timeoutMs: number): Promise<boolean> {
   if (core.later.size === 0) return false;
   await core.readClock(session, "claim", timeoutMs);
@@ -28,7 +33,7 @@ export async function moveDue(core: Core, session: Session, timeoutMs: number): 
     subjects.map((subject) => ({ last_by_subj: subject })),
   );
   const found = stored.filter((one) => one !== undefined);
-  const copies = found.map((one) => {
+  const copies = found.map((one): Outgoing => {
     const level = parseLater(one.subject)?.level ?? 1;
     return {
       subject: names.subject + levelTail(level),
@@ -37,13 +42,22 @@ export async function moveDue(core: Core, session: Session, timeoutMs: number): 
     };
   });
   const replies = await session.call("claim", timeoutMs, copies);
-  for (const reply of replies) readPubAck("claim", reply, names.jobs);
-  for (const copy of copies) core.stored(copy.subject);
-  await api.remove(
-    names.jobs,
-    found.map((one) => one.sequence),
-  );
-  for (const subject of subjects) later.remove(subject);
+  const moved: number[] = [];
+  const refused = new Set<string>();
+  let failed: unknown;
+  found.forEach(({ sequence, subject }, at) => {
+    try {
+      readPubAck("claim", replies[at] as Msg, names.jobs);
+      core.stored((copies[at] as Outgoing).subject);
+      moved.push(sequence);
+    } catch (error) {
+      failed ??= error;
+      refused.add(subject);
+    }
+  });
+  await api.remove(names.jobs, moved);
+  for (const subject of subjects) if (!refused.has(subject)) later.remove(subject);
+  if (failed !== undefined) throw failed;
   return true;
 }
 
