@@ -45,6 +45,8 @@ export class Core {
   leaseMs = 0;
   maxInFlight = Number.POSITIVE_INFINITY;
   maxBodyBytes = 1_000_000;
+  /** The largest message that the server and the stream take, with its headers. */
+  maxMessageBytes = 1_048_576;
   paused = false;
   #session: Session | undefined;
   #attaching: Promise<void> | undefined;

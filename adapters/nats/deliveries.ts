@@ -130,6 +130,7 @@ function hold({ lane, reply, info, envelope, bytes, body, handOuts }: Raw, lease
     lease,
     reply,
     open: true,
+    lost: false,
   };
   lease.slots.push(held);
   lease.open += 1;

@@ -14,6 +14,15 @@ import { EncodedHeaders, H, type HeaderList, messageIdOfJob, ownHeaders, readEnv
 import { laterTail, levelOf, levelTail } from "./names.ts";
 import type { Outgoing } from "./session.ts";
 
+/** What stays free of the largest message, in bytes: the copy that a retry or a dead letter is has more headers. */
+const MOVE_ROOM = 8_192;
+
+const encoder = new TextEncoder();
+
+function bytesOf(payload: string | Uint8Array): number {
+  return typeof payload === "string" ? encoder.encode(payload).byteLength : payload.byteLength;
+}
+
 /** @param windowMs how long the answer is kept for a copy of the request, in milliseconds. */
 export async function enqueue(
   core: Core,
@@ -31,8 +40,15 @@ export async function enqueue(
   const session = await core.link.session("enqueue", timeoutMs);
   if (jobs.some((job) => job.delayMs > 0)) await core.readClock(session, "enqueue", timeoutMs);
   const messages = jobs.map((job, at): Outgoing => {
-    const { subject, headers } = addressed(core, requestId, job, at);
-    return { subject, payload: bodies[at] as string | Uint8Array, headers: new EncodedHeaders(headers) };
+    const { subject, headers: list } = addressed(core, requestId, job, at);
+    const payload = bodies[at] as string | Uint8Array;
+    const headers = new EncodedHeaders(list);
+    if (headers.size + bytesOf(payload) + MOVE_ROOM > core.maxMessageBytes) {
+      throw new RangeError(
+        `Cannot enqueue job ${job.id}: with its headers it is larger than max_payload or max_msg_size allow, which is ${core.maxMessageBytes} bytes, of which ${MOVE_ROOM} stay free for a retry or a dead letter; store the data elsewhere and enqueue where`,
+      );
+    }
+    return { subject, payload, headers };
   });
   const replies = await session.call("enqueue", timeoutMs, messages);
   const acks: PubAck[] = [];

@@ -63,6 +63,10 @@ export class EncodedHeaders {
     for (const [name, value] of list) text += `${name}: ${value}\r\n`;
     this.#text = `${text}\r\n`;
   }
+  /** In bytes: names and values are ASCII. */
+  get size(): number {
+    return this.#text.length;
+  }
   encode(): Uint8Array {
     return encoder.encode(this.#text);
   }
@@ -171,9 +175,10 @@ function bareId(messageId: string): string {
   return messageId.startsWith("id:") ? messageId.slice(3) : messageId;
 }
 
+/** Only what a job's headers may be: a name of the server's own would be obeyed by it when the job is moved. */
 function takeExact(headers: Record<string, string>, json: string): void {
   for (const [name, value] of Object.entries(parsed(json) ?? {})) {
-    if (typeof value === "string") headers[name] = value;
+    if (isHeaderName(name) && typeof value === "string" && isHeaderValue(value)) headers[name] = value;
   }
 }
 

@@ -26,6 +26,8 @@ export interface Held {
   /** Where acks go. A delivery that the server forgot and handed to us once more has another. */
   reply: string;
   open: boolean;
+  /** Whether it was given up while its lease went on: nothing can be done with it here. */
+  lost: boolean;
 }
 
 export class Lease {
@@ -82,7 +84,8 @@ export class Leases {
     }
     const held = lease.slots[Number(token)];
     if (held === undefined) return "lost";
-    return held.open ? held : "done";
+    if (held.open) return held;
+    return held.lost ? "lost" : "done";
   }
 
   /** A verdict took effect. */
@@ -91,15 +94,24 @@ export class Leases {
     close(held);
     const { lease } = held;
     if (lease.open > 0 || !this.#live.delete(lease.id)) return;
+    const lost = lease.slots.filter((one) => one.lost).map((one) => one.delivery.token);
     lease.slots = [];
-    this.#ended.set(lease.id, NONE_LOST, now);
+    this.#ended.set(lease.id, lost.length === 0 ? NONE_LOST : new Set(lost), now);
+  }
+
+  /** No verdict can take effect: the server hands it out again when its wait for an ack is over. */
+  givenUp(held: Held, now: number): void {
+    held.lost = true;
+    this.settled(held, now);
   }
 
   /** Ends a lease as it stands: what is open is lost. */
   end(lease: Lease, now: number): void {
     if (!this.#live.delete(lease.id)) return;
     const lost = new Set<string>();
-    for (const held of lease.openSlots()) {
+    for (const held of lease.slots) {
+      if (held.lost) lost.add(held.delivery.token);
+      if (!held.open) continue;
       lost.add(held.delivery.token);
       close(held);
       // The server gives it out again, and nobody tells of that.

@@ -69,6 +69,7 @@ export class Provisioning {
       this.#stream(api, deadStream(names, options), (config) => deadObjection(config, names, memory)),
     ]);
     const largest = Math.min(session.maxPayload, sizeLimit(jobs));
+    core.maxMessageBytes = largest;
     core.maxBodyBytes = Math.max(1, largest - HEADER_ROOM);
     const consumers = await api.consumers(names.jobs);
     const lanes = core.lanes.all.filter((lane) => lane.kind !== "source");

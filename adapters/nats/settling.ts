@@ -132,7 +132,7 @@ export class Settling {
     const session = await this.#core.link.session(verb, timeoutMs);
     await this.#moveAll(
       session,
-      helds.map((held) => [held, { kind: "release" }]),
+      helds.filter((held) => held.open).map((held) => [held, { kind: "release" }]),
       verb,
       timeoutMs,
     );
@@ -151,11 +151,26 @@ export class Settling {
     const sorted = verdicts
       .map(([held, verdict]) => ({ held, verdict, place: placeOf(held) }))
       .sort((a, b) => (a.place < b.place ? -1 : a.place > b.place ? 1 : 0));
-    const moves = sorted.map(({ held, verdict, place }) => this.#move(held, verdict, place));
-    const replies = await session.call(verb, timeoutMs, moves.map(outgoing));
+    const moves: Move[] = [];
+    const messages: Outgoing[] = [];
     const moved: Held[] = [];
     const dead: Held[] = [];
     let failed: unknown;
+    const largest = Math.min(session.maxPayload, core.maxMessageBytes);
+    for (const { held, verdict, place } of sorted) {
+      const move = this.#move(held, verdict, place);
+      const headers = new EncodedHeaders(move.headers);
+      const size = headers.size + held.body.length;
+      if (size <= largest) {
+        moves.push(move);
+        messages.push({ subject: move.subject, payload: held.body, headers });
+      } else {
+        // Whatever published it left no room. Tried again and again it would hold up everybody else's verdicts.
+        core.leases.givenUp(held, core.now());
+        failed ??= tooLarge(verb, held, size, largest);
+      }
+    }
+    const replies = await session.call(verb, timeoutMs, messages);
     replies.forEach((reply, at) => {
       const { held, stream, subject } = moves[at] as Move;
       try {
@@ -283,6 +298,10 @@ function nameOf({ info }: Held): string {
   return `${info.stream}:${info.streamSequence}:${info.storedNs}:${info.delivered}`;
 }
 
-function outgoing({ held, subject, headers }: Move): Outgoing {
-  return { subject, payload: held.body, headers: new EncodedHeaders(headers) };
+function tooLarge(verb: string, { delivery }: Held, size: number, largest: number): BrokerError {
+  return new BrokerError(
+    "nats",
+    verb,
+    `Cannot ${verb} job ${delivery.id}: with the headers of a retry or a dead letter it has ${size} bytes, and max_payload or max_msg_size allow ${largest}; raise them. It can be acked only, and comes again when its lease would have ended`,
+  );
 }

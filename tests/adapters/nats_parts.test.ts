@@ -35,6 +35,18 @@ describe("headers", () => {
     expect(envelope.id).toBeUndefined();
   });
 
+  test("of the server's own do not become a job's, whatever a message says: they would be obeyed when it is moved", () => {
+    const exact = {
+      "nats-rollup": "all",
+      "Nats-Rollup": "all",
+      "a\r\nNats-Rollup": "all",
+      b: "x\ny",
+      c: " kept ",
+    };
+    const envelope = readEnvelope(`NATS/1.0\r\nEddy-Headers: ${JSON.stringify(exact)}\r\n\r\n`);
+    expect({ ...envelope.headers }).toEqual({ "nats-rollup": "all", c: " kept " });
+  });
+
   test("an error comes back as it was, cut, on one line of ASCII", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 60 }), (error) => {

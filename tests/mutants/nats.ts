@@ -87,10 +87,10 @@ export const NATS: readonly Mutant[] = [
     name: "nats-dead-letter-first",
     loses: "a dead letter is stored before its job is ended",
     file: "adapters/nats/settling.ts",
-    search: "const replies = await session.call(verb, timeoutMs, moves.map(outgoing));",
+    search: "const replies = await session.call(verb, timeoutMs, messages);",
     replace: `const helds = moves.map((move) => move.held);
     await this.#end(session, helds, TERM, verb, timeoutMs);
-    const replies = await session.call(verb, timeoutMs, moves.map(outgoing));`,
+    const replies = await session.call(verb, timeoutMs, messages);`,
     tests: CONNECTION,
   },
   {
