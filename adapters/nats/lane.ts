@@ -13,6 +13,9 @@ const NEWS_HOLD_MS = 50;
 /** The gap before the first look at a lane that may hold jobs of others, in milliseconds; it doubles. */
 const FIRST_PROBE_MS = 100;
 
+/** A consumer that hands out again is looked at no sooner than so many milliseconds after the last time. */
+const LOOK_AGAIN_MS = 1_000;
+
 export class Lane {
   readonly level: Level;
   /** `returned`: jobs that were given back. `source`: somebody else's stream. */
@@ -23,6 +26,8 @@ export class Lane {
   readonly subject: string;
   /** The connection over which its consumer was last seen. */
   seenOver: Session | undefined;
+  /** When that was, in milliseconds. */
+  seenAt = Number.NEGATIVE_INFINITY;
   /** Inboxes that wait for their next pull. */
   idle: Line[] = [];
   /** The newest message that was ever held here, by sequence. One above it is not held for sure. */
@@ -47,6 +52,11 @@ export class Lane {
     this.ready = true;
     this.#stirredAt = now;
     this.#misses = 0;
+  }
+
+  /** A message was handed out again. So somebody vanished; or the consumer was changed, and waits for acks shorter than leases last. */
+  handedOutAgain(now: number): void {
+    if (now - this.seenAt >= LOOK_AGAIN_MS) this.seenOver = undefined;
   }
 
   /** A pull brought less than was asked for: what is left, if anything, is held. */

@@ -121,11 +121,18 @@ export class Provisioning {
       );
     }
     if (info !== undefined) this.#check(lane, info.config, { leaseMs, requestTimeoutMs: 0 });
+    if (info !== undefined && lane.kind === "source" && ackWaitMs(info.config) < leaseMs) {
+      this.#refuse(
+        "claim",
+        `the consumer ${lane.consumer} of the stream ${lane.stream} had its ack_wait lowered to ${ackWaitMs(info.config)} ms while leases last ${leaseMs} ms, so jobs run twice; start the worker again`,
+      );
+    }
     if (lane.kind !== "source" && (info === undefined || ackWaitMs(info.config) < leaseMs)) {
       // A longer one is safe for whoever relies on a shorter.
       await this.#createConsumer(api, lane, leaseMs, info?.config);
     }
     lane.seenOver = session;
+    lane.seenAt = this.#core.now();
   }
 
   #check(

@@ -54,6 +54,7 @@ export async function pullOnce(core: Core, options: PullOptions): Promise<number
   let isOver = false;
   let isQuiet = false;
   let isLate = false;
+  let isAgain = false;
   const stop = () => line.retire();
   const unlisten = waits ? core.listen(() => hasNews(until) && stop()) : undefined;
   const unabort = waits ? onAbort(signal, stop) : undefined;
@@ -84,8 +85,11 @@ export async function pullOnce(core: Core, options: PullOptions): Promise<number
     const end = await line.pull(batch, waitMs, (message: Msg) => {
       got += 1;
       const raw = receive(lane, message, sentAt);
-      if (raw !== undefined) take(raw, isOver);
+      if (raw === undefined) return;
+      if (raw.info.delivered > 1) isAgain = true;
+      take(raw, isOver);
     });
+    if (isAgain) lane.handedOutAgain(core.now());
     if (isQuiet && got === 0) {
       // The server answered everything else: the consumer may be gone, and is looked at again.
       lane.seenOver = undefined;

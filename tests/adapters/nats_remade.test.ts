@@ -43,3 +43,46 @@ test("a dead letter of a stream that was made anew is not taken for the copy of 
   }
   expect((await queue.peek?.("dead", 10))?.map(({ id }) => id)).toEqual(["old", "new"]);
 });
+
+/** Changes the consumer of normal jobs as an operator does. */
+async function change(name: string, changes: object): Promise<void> {
+  const path = `EDDY_JOBS_${name}.eddy_normal`;
+  const { config } = await nats.operator.api<{ config: object }>(`CONSUMER.INFO.${path}`);
+  const body = { stream_name: `EDDY_JOBS_${name}`, config: { ...config, ...changes } };
+  expect((await nats.operator.api(`CONSUMER.DURABLE.CREATE.${path}`, body)).error).toBeUndefined();
+}
+
+/** Two workers' queues, of which the second has looked at the consumer more than a second ago: it is not looked at again within one. */
+async function twoWorkers(name: string): Promise<readonly [BrokerQueue, BrokerQueue]> {
+  const settings = { leaseMs: 5_000, requestTimeoutMs: 500 };
+  let aheadMs = 0;
+  const one = await nats.open(name, {}, settings);
+  const two = await nats.open(name, { now: () => performance.now() + aheadMs }, settings);
+  expect(await take(two)).toEqual([]);
+  aheadMs = 1_000;
+  return [one, two];
+}
+
+test("a consumer's ack_wait that is lowered under running workers is raised again by whoever is handed a job that another holds", async () => {
+  const name = nats.name();
+  const [one, two] = await twoWorkers(name);
+  await change(name, { ack_wait: 100e6 });
+  await put(one, "a");
+  // The first one finds it too short by itself, for it has not looked yet.
+  expect(ids(await takeAtLast(one))).toEqual(["a"]);
+  await change(name, { ack_wait: 100e6 });
+  expect(ids(await takeAtLast(two))).toEqual(["a"]);
+  expect(await take(two)).toEqual([]);
+  const { config } = await nats.operator.consumer(`EDDY_JOBS_${name}`, "eddy_normal");
+  expect(config.ack_wait).toBe(5_000e6);
+});
+
+test("a max_deliver that would park jobs is refused by a running worker, too, once it shows", async () => {
+  const name = nats.name();
+  const [one, two] = await twoWorkers(name);
+  await put(one, "a");
+  await takeAtLast(one);
+  await change(name, { ack_wait: 100e6, max_deliver: 3 });
+  await takeAtLast(two);
+  await expect(take(two)).rejects.toThrow("has a max_deliver of 3, at which the server parks jobs");
+});
