@@ -252,7 +252,9 @@ export class Api {
     );
     return replies.map((reply) => {
       if (isNoResponder(reply)) {
-        throw new BrokerRefusedError(
+        // Where it was there before, it is away for a while: its disk is full, or its part of the cluster is cut off.
+        const Failure = this.#verb === "open" ? BrokerRefusedError : BrokerError;
+        throw new Failure(
           "nats",
           this.#verb,
           `Cannot ${this.#verb}: ${this.#session.origin} has no JetStream for this account; switch jetstream on in the server's and the account's configuration`,

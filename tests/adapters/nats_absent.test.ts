@@ -1,9 +1,11 @@
 /** Queues whose streams are not there, or not any more: every verb says so in words of its own, and what goes on trying leaves nothing behind. */
 import { expect, setDefaultTimeout, test } from "bun:test";
+import { NatsBroker } from "../../adapters/nats/mod.ts";
 import type { BrokerQueue } from "../../src/broker.ts";
-import { BrokerError } from "../../src/errors.ts";
-import { put, take } from "../support/conformance_steps.ts";
+import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
+import { ids, put, take } from "../support/conformance_steps.ts";
 import { LONG, natsForFile } from "../support/nats_fixture.ts";
+import { startNats } from "../support/nats_server.ts";
 import { tapped } from "../support/nats_tap.ts";
 
 setDefaultTimeout(30_000);
@@ -38,6 +40,30 @@ test.each(VERBS)(
     expect((error as Error).message).toStartWith(`Cannot ${verb}: `);
   },
 );
+
+test("JetStream that goes and comes again is a passing error to whoever was let in, not a final one", async () => {
+  const own = await startNats();
+  const broker = new NatsBroker({ url: own.url });
+  try {
+    const queue = broker.queue("q", LONG);
+    await queue.open();
+    await put(queue, "a");
+    await own.restart(false);
+    let error: unknown;
+    const deadline = performance.now() + 10_000;
+    while (!String(error).includes("has no JetStream")) {
+      if (performance.now() > deadline) throw error;
+      error = await failure(take(queue));
+    }
+    expect(error).toBeInstanceOf(BrokerError);
+    expect(error).not.toBeInstanceOf(BrokerRefusedError);
+    await own.restart();
+    expect(ids(await take(queue))).toEqual(["a"]);
+  } finally {
+    await broker.close();
+    await own.stop();
+  }
+});
 
 test("a worker that tries again and again while its stream is gone listens once a connection", async () => {
   let subscriptions = 0;

@@ -24,7 +24,8 @@ export class NatsServer {
   /** The address of the WebSocket listener. */
   readonly url: string;
   readonly #directory: string;
-  readonly #config: string;
+  readonly #config: (jetStream: boolean) => string;
+  readonly #jetStream: boolean;
   #process: KeptProcess | undefined;
 
   private constructor(port: number, webSocketPort: number, directory: string, options: NatsServerOptions) {
@@ -32,12 +33,13 @@ export class NatsServer {
     this.webSocketPort = webSocketPort;
     this.url = `ws://127.0.0.1:${webSocketPort}`;
     this.#directory = directory;
-    this.#config = `
+    this.#jetStream = options.jetStream ?? true;
+    this.#config = (jetStream) => `
       host: "127.0.0.1"
       port: ${port}
       server_name: "eddy-test"
       max_payload: ${options.maxPayload ?? 8 * 1024 * 1024}
-      ${options.jetStream === false ? "" : `jetstream { store_dir: "${join(directory, "store")}" }`}
+      ${!jetStream ? "" : `jetstream { store_dir: "${join(directory, "store")}" }`}
       websocket { host: "127.0.0.1", port: ${webSocketPort}, no_tls: true }
       ${options.config ?? ""}
     `;
@@ -50,11 +52,11 @@ export class NatsServer {
     );
   }
 
-  /** Starts the process (again) on the same ports and store; one that still runs is killed first. */
-  async restart(): Promise<void> {
+  /** Starts the process (again) on the same ports and store, with JetStream or without; one that still runs is killed first. */
+  async restart(jetStream = this.#jetStream): Promise<void> {
     await this.kill();
     const file = join(this.#directory, "nats.conf");
-    await writeFile(file, this.#config);
+    await writeFile(file, this.#config(jetStream));
     this.#process = await KeptProcess.spawn("nats-server", ["-c", file], this.#directory);
     await this.#process.ready(`nats-server on port ${this.port}`, () => this.#answers());
   }
