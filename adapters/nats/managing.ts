@@ -4,6 +4,7 @@
  * @module
  */
 import type { JobState, PeekedJob, Priority, QueueSizes } from "../../src/broker.ts";
+import { parseAckSubject } from "./ack_subject.ts";
 import { Api, type ConsumerInfo, readPubAck, type StoredMessage } from "./api.ts";
 import type { Core } from "./core.ts";
 import { EncodedHeaders, type Envelope, H, ownHeaders, readEnvelope } from "./envelope.ts";
@@ -141,11 +142,11 @@ export class Managing {
       const replies = await session.call("redrive", timeoutMs, messages);
       for (const reply of replies) readPubAck("redrive", reply, names.jobs);
       for (const { subject } of messages) core.stored(subject);
-      await api.remove(
+      // Whoever removes a dead letter is the one that put it back: others may be at it, whose copies are the same.
+      moved += await api.remove(
         names.dead,
         chosen.map((one) => one.sequence),
       );
-      moved += chosen.length;
       if (moved >= Math.floor(options.limit)) break;
     }
     return moved;
@@ -300,7 +301,7 @@ export class Managing {
       clearTimeout(timer);
       line.retire();
     }
-    const fresh = replies.filter((reply) => /^\$JS\.ACK\.(?:[^.]+\.){2}1\./.test(reply));
+    const fresh = replies.filter((reply) => parseAckSubject(reply)?.delivered === 1);
     await session.call(
       "clear",
       timeoutMs,
