@@ -78,7 +78,7 @@ export class Link {
         throw new BrokerError(
           "nats",
           verb,
-          `Cannot ${verb}: there is no connection to ${this.#options.urls.join(", ")}: ${this.#lastFailure.message}`,
+          `Cannot ${verb}: there is no connection to ${this.#origins()}: ${this.#lastFailure.message}`,
           { cause: this.#lastFailure },
         );
       }
@@ -105,6 +105,11 @@ export class Link {
       await session.flush("close", this.#options.pongWithinMs).catch(() => {});
       session.kill();
     }
+  }
+
+  /** The addresses as they may be shown: a path or a query can hold a token. */
+  #origins(): string {
+    return this.#options.urls.map((url) => new URL(url).origin).join(", ");
   }
 
   #start(): void {

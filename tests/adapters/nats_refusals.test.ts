@@ -497,7 +497,8 @@ describe("a login", () => {
   });
 
   test("nobody there is a passing error, without the address's secrets", async () => {
-    const text = await refusal("q", { url: "ws://127.0.0.1:9", token: SECRET }, { requestTimeoutMs: 300 });
+    const url = `ws://127.0.0.1:9/${SECRET}?token=${SECRET}`;
+    const text = await refusal("q", { url, token: SECRET }, { requestTimeoutMs: 300 });
     expect(text).toStartWith("BrokerError: Cannot open: there is no connection to ws://127.0.0.1:9");
     expect(text).not.toContain(SECRET);
   });
