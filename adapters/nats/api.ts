@@ -50,6 +50,8 @@ export interface ConsumerConfig {
   readonly max_deliver?: number;
   readonly max_ack_pending?: number;
   readonly max_waiting?: number;
+  readonly max_batch?: number;
+  readonly max_expires?: number;
   readonly backoff?: readonly number[];
   readonly filter_subject?: string;
   readonly deliver_policy?: string;

@@ -101,7 +101,7 @@ export class Claiming {
         exhausted: this.#exhausted,
         request,
         timeoutMs,
-        longestWaitMs: core.leaseMs * WAIT_SHARE,
+        longestWaitMs: Math.min(core.leaseMs * WAIT_SHARE, core.limits.maxWaitMs),
         late: (raw) => this.#cameLate(leaseId, raw),
       });
       gathering.raws.push(...this.#takeLate(leaseId));

@@ -163,7 +163,7 @@ function deletions(config: StreamConfig): string | undefined {
 }
 
 /**
- * What keeps a consumer from handing out jobs safely. `max_ack_pending` is a limit, no objection: the loop asks for no more. Nor is an ack_wait
+ * What keeps a consumer from handing out jobs safely. `max_ack_pending` and its like are limits, no objection: the loop asks for no more. Nor is an ack_wait
  * above the lease asked for: whoever asked has made sure that renewals land within that.
  */
 export function consumerObjection(
@@ -201,8 +201,28 @@ export function ackWaitMs(config: ConsumerConfig): number {
   return Math.round((config.ack_wait ?? 30_000 * NS_PER_MS) / NS_PER_MS);
 }
 
-/** How many deliveries may be open at a time. */
-export function mostPending(config: ConsumerConfig): number {
-  const most = config.max_ack_pending ?? 1000;
-  return most > 0 ? most : Number.POSITIVE_INFINITY;
+/** What a consumer sets bounds to. */
+export interface ConsumerLimits {
+  /** How many deliveries may be open at a time. */
+  readonly maxInFlight: number;
+  /** How many one pull may ask for. */
+  readonly maxBatch: number;
+  /** How long one pull may wait, in milliseconds. */
+  readonly maxWaitMs: number;
+}
+
+export const NO_LIMITS: ConsumerLimits = {
+  maxInFlight: Number.POSITIVE_INFINITY,
+  maxBatch: Number.POSITIVE_INFINITY,
+  maxWaitMs: Number.POSITIVE_INFINITY,
+};
+
+/** Limits that keep within those of a consumer, too. */
+export function within(limits: ConsumerLimits, config: ConsumerConfig): ConsumerLimits {
+  const bound = (limit: number) => (limit > 0 ? limit : Number.POSITIVE_INFINITY);
+  return {
+    maxInFlight: Math.min(limits.maxInFlight, bound(config.max_ack_pending ?? 1000)),
+    maxBatch: Math.min(limits.maxBatch, bound(config.max_batch ?? 0)),
+    maxWaitMs: Math.min(limits.maxWaitMs, bound(Math.floor((config.max_expires ?? 0) / NS_PER_MS))),
+  };
 }

@@ -9,6 +9,7 @@ import { BrokerError } from "../../src/errors.ts";
 import { Remembered } from "../remembered.ts";
 import { Api, readPubAck } from "./api.ts";
 import { ServerClock } from "./clock.ts";
+import { type ConsumerLimits, NO_LIMITS } from "./config.ts";
 import { EncodedHeaders, H } from "./envelope.ts";
 import { Fairness } from "./fairness.ts";
 import { type Lane, Lanes } from "./lane.ts";
@@ -43,7 +44,7 @@ export class Core {
   readonly requests = new Remembered<readonly boolean[]>(1);
   /** The lease that claims are given, in milliseconds: the longest that a handle which claims has. */
   leaseMs = 0;
-  maxInFlight = Number.POSITIVE_INFINITY;
+  limits: ConsumerLimits = NO_LIMITS;
   maxBodyBytes = 1_000_000;
   /** The largest message that the server and the stream take, with its headers. */
   maxMessageBytes = 1_048_576;

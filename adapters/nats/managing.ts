@@ -281,7 +281,7 @@ export class Managing {
     }
     let removed = 0;
     while (removed < pending) {
-      const batch = Math.min(AT_ONCE, pending - removed);
+      const batch = Math.min(AT_ONCE, pending - removed, this.#core.limits.maxBatch);
       const got = await this.#ackNew(session, lane, batch, timeoutMs);
       removed += got;
       if (got < batch) break;

@@ -25,8 +25,9 @@ import {
   jobsObjection,
   jobsStream,
   laneConsumer,
-  mostPending,
+  NO_LIMITS,
   streamObjection,
+  within,
 } from "./config.ts";
 import type { Core } from "./core.ts";
 import type { Exhausted } from "./exhausted.ts";
@@ -74,21 +75,21 @@ export class Provisioning {
     const consumers = await api.consumers(names.jobs);
     const lanes = core.lanes.all.filter((lane) => lane.kind !== "source");
     let shortestMs = Number.POSITIVE_INFINITY;
-    let maxInFlight = Number.POSITIVE_INFINITY;
+    let limits = NO_LIMITS;
     for (const lane of lanes) {
       const info = consumers.find((one) => one.name === lane.consumer);
       if (info === undefined) continue;
       this.#check(lane, info.config, settings);
       shortestMs = Math.min(shortestMs, ackWaitMs(info.config));
-      maxInFlight = Math.min(maxInFlight, mostPending(info.config));
+      limits = within(limits, info.config);
     }
     this.#shortestMs = shortestMs;
     if (source !== undefined) {
       const config = await this.#checkSource(session, api, settings);
       this.#sourceMs = ackWaitMs(config);
-      maxInFlight = Math.min(maxInFlight, mostPending(config));
+      limits = within(limits, config);
     }
-    core.maxInFlight = maxInFlight;
+    core.limits = limits;
   }
 
   /**

@@ -66,9 +66,9 @@ export class NatsQueue implements BrokerQueue {
   get limits(): BrokerLimits {
     const { core } = this.#parts;
     return {
-      maxBatch: Math.min(MOST_AT_ONCE, core.maxInFlight),
+      maxBatch: Math.min(MOST_AT_ONCE, core.limits.maxInFlight, core.limits.maxBatch),
       maxEnqueue: MOST_AT_ONCE,
-      maxInFlight: core.maxInFlight,
+      maxInFlight: core.limits.maxInFlight,
       maxBodyBytes: core.maxBodyBytes,
       leaseMs: this.#parts.provisioning.leaseMs(this.#settings),
       renewable: true,

@@ -10,7 +10,7 @@ import { chooseBroker } from "../../runtimes/cli/broker_spec.ts";
 import { connectBroker } from "../../runtimes/cli/brokers.ts";
 import type { BrokerQueue, QueueSettings } from "../../src/broker.ts";
 import { defineWorker, queue as named, startWorker } from "../../src/mod.ts";
-import { ids, job, put, settle, take } from "../support/conformance_steps.ts";
+import { ids, idsOf, job, leaseId, put, settle, take } from "../support/conformance_steps.ts";
 import { natsForFile } from "../support/nats_fixture.ts";
 import { startNats } from "../support/nats_server.ts";
 
@@ -252,6 +252,20 @@ describe("a consumer that is there", () => {
     await expect(startWorker(worker, { broker, platform: bunPlatform() })).rejects.toThrow(
       "prefetch is 16; the nats broker hands out 8 at most",
     );
+  });
+
+  test("its max_batch and max_expires are limits, too: no pull asks for more, nor waits longer", async () => {
+    const name = nats.name();
+    await make(name, { max_batch: 8, max_expires: 200e6 });
+    const queue = nats.connect().queue(name, SETTINGS);
+    await queue.open();
+    expect([queue.limits.maxBatch, queue.limits.maxInFlight]).toEqual([8, Number.POSITIVE_INFINITY]);
+    const waiting = queue.claim({ leaseId: leaseId(), max: 8, waitMs: 60_000 });
+    expect((await waiting).deliveries).toEqual([]);
+    await put(queue, ...idsOf("j", 20));
+    expect(await take(queue, 8)).toHaveLength(8);
+    // With some held, what is ready is pulled and acked.
+    expect(await queue.clear?.(["ready"])).toBe(12);
   });
 
   test("a producer makes none: the lease is the first worker's", async () => {
