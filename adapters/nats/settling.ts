@@ -132,7 +132,7 @@ export class Settling {
     const session = await this.#core.link.session(verb, timeoutMs);
     await this.#moveAll(
       session,
-      helds.filter((held) => held.open).map((held) => [held, { kind: "release" }]),
+      helds.filter((held) => !held.lost).map((held) => [held, { kind: "release" }]),
       verb,
       timeoutMs,
     );
