@@ -368,19 +368,19 @@ function deliveriesOf(leaseId: string, records: readonly unknown[]): Delivery[] 
   for (let at = 0; at < records.length; at++) {
     const text = records[at];
     if (typeof text !== "string" || text === SETTLED) continue;
-    const record = readRecord(text);
-    deliveries.push({
-      id: record.id === "" ? `malformed:${at + 1}:${leaseId}`.slice(0, 200) : record.id,
+    const { id, attempts, suspect, enqueuedAt, headers, body, priority, broken } = readRecord(text);
+    const delivery: Delivery = {
+      id: id === "" ? `malformed:${at + 1}:${leaseId}`.slice(0, 200) : id,
       leaseId,
       token: tokenOf(at + 1, records.length),
-      attempt: record.attempts + 1,
-      suspect: record.suspect,
-      enqueuedAt: record.enqueuedAt,
-      headers: record.headers,
-      body: record.body,
-      priority: record.priority,
-      ...(record.broken === undefined ? {} : { broken: record.broken }),
-    });
+      attempt: attempts + 1,
+      suspect,
+      enqueuedAt,
+      headers,
+      body,
+      priority,
+    };
+    deliveries.push(broken === undefined ? delivery : { ...delivery, broken });
   }
   return deliveries;
 }

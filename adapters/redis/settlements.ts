@@ -14,6 +14,8 @@ interface Group {
   readonly leaseId: string;
   /** Where in the request its settlements stand. */
   readonly positions: number[];
+  /** Whether it is every delivery of the lease, each acked. */
+  whole: boolean;
 }
 
 export interface SettlementPlan {
@@ -30,40 +32,56 @@ export interface SettlementPlan {
 export function planSettlements(settlements: readonly Settlement[]): SettlementPlan {
   const groups = inGroups(settlements);
   const args = [String(groups.length)];
-  for (const { leaseId, positions } of groups) {
+  for (const group of groups) {
+    const { leaseId, positions } = group;
     const all = wholeLease(settlements, positions);
+    group.whole = all > 0;
     args.push(leaseId, String(all), all > 0 ? "0" : String(positions.length));
-    if (all > 0) {
-      // The script answers slot by slot where it must, so the slots' order is the answer's.
-      positions.sort((a, b) => slotOf(settlements[a]) - slotOf(settlements[b]));
-    } else for (const at of positions) pushVerdict(args, settlements[at] as Settlement);
+    if (all === 0) for (const at of positions) pushVerdict(args, settlements[at] as Settlement);
   }
-  return { args, results: (letters) => spread(groups, settlements.length, letters) };
+  return { args, results: (letters) => spread(groups, settlements, letters) };
 }
 
 /** One group for a lease that is only acked, since acks have no order; of another lease, one for each unbroken run. */
 function inGroups(settlements: readonly Settlement[]): Group[] {
-  const ordered = new Set<string>();
-  for (const { delivery, verdict } of settlements) if (verdict.kind !== "ack") ordered.add(delivery.leaseId);
+  let ordered: Set<string> | undefined;
+  for (const { delivery, verdict } of settlements) {
+    if (verdict.kind === "ack") continue;
+    ordered ??= new Set();
+    ordered.add(delivery.leaseId);
+  }
   const groups: Group[] = [];
   const acked = new Map<string, Group>();
   let run: Group | undefined;
+  let group: Group | undefined;
   for (let at = 0; at < settlements.length; at++) {
     const { leaseId } = (settlements[at] as Settlement).delivery;
-    let group = ordered.has(leaseId) ? run : acked.get(leaseId);
+    // Mostly all are of one lease.
     if (group?.leaseId !== leaseId) {
-      group = { leaseId, positions: [] };
-      groups.push(group);
-      if (ordered.has(leaseId)) run = group;
-      else acked.set(leaseId, group);
+      const inOrder = ordered?.has(leaseId) === true;
+      group = inOrder ? run : acked.get(leaseId);
+      if (group?.leaseId !== leaseId) {
+        group = { leaseId, positions: [], whole: false };
+        groups.push(group);
+        if (inOrder) run = group;
+        else acked.set(leaseId, group);
+      }
     }
     group.positions.push(at);
   }
   return groups;
 }
 
-function slotOf(settlement: Settlement | undefined): number {
-  return Math.max(Number.parseInt(settlement?.delivery.token ?? "", 10) || 0, 0);
+/** The number its token begins with. */
+function slotOf({ delivery }: Settlement): number {
+  const { token } = delivery;
+  let slot = 0;
+  for (let at = 0; at < token.length; at++) {
+    const digit = token.charCodeAt(at) - 48;
+    if (!(digit >= 0 && digit <= 9)) break;
+    slot = slot * 10 + digit;
+  }
+  return slot;
 }
 
 /** How many deliveries the lease has, when these acks are one for each of them; else 0. */
@@ -104,18 +122,24 @@ function pushVerdict(args: string[], settlement: Settlement): void {
   }
 }
 
-function spread(groups: readonly Group[], count: number, letters: unknown): SettleResult[] | undefined {
+function spread(
+  groups: readonly Group[],
+  settlements: readonly Settlement[],
+  letters: unknown,
+): SettleResult[] | undefined {
   if (!Array.isArray(letters) || letters.length !== groups.length) return undefined;
-  const results = new Array<SettleResult>(count);
+  const results = new Array<SettleResult>(settlements.length);
   for (let g = 0; g < groups.length; g++) {
-    const { positions } = groups[g] as Group;
+    const { positions, whole } = groups[g] as Group;
     const word: unknown = letters[g];
     if (typeof word !== "string") return undefined;
     const same = word === "D" || word === "L";
     if (!same && word.length !== positions.length) return undefined;
     for (let at = 0; at < positions.length; at++) {
-      const letter = same ? word : word[at];
-      results[positions[at] as number] = letter === "D" || letter === "d" ? "done" : "lost";
+      const position = positions[at] as number;
+      // Of a lease that is settled as one the script answers slot by slot where it must.
+      const letter = same ? word : word[whole ? slotOf(settlements[position] as Settlement) - 1 : at];
+      results[position] = letter === "D" || letter === "d" ? "done" : "lost";
     }
   }
   return results;

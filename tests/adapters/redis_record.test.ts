@@ -56,6 +56,8 @@ describe("records", () => {
       "1|2|3|0|1|t|a b|\nx",
       "1|2|3|0|9|t|a|\nx",
       "1|2|x|0|1|t|a|\nx",
+      "1||3|0|1|t|a|\nx",
+      "0x1|2|3|0|1|t|a|\nx",
       "1|2|3|0|1|t|a|x",
     ]) {
       expect(readRecord(text).broken).toBeString();
