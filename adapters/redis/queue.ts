@@ -27,7 +27,7 @@ import type { ResolvedRedisOptions } from "./options.ts";
 import { splitIntoParts } from "./parts.ts";
 import { readPeeked } from "./peeked.ts";
 import { readRecord } from "./record.ts";
-import { KEY_NAMES, SETTLED } from "./scripts/common.ts";
+import { SETTLED } from "./scripts/common.ts";
 import { ENQUEUE, STAGE } from "./scripts/enqueue.ts";
 import { EXCHANGE } from "./scripts/exchange.ts";
 import { ABANDON, CLEAR, OPEN, PAUSE, PEEK, REDRIVE, SIZES } from "./scripts/manage.ts";
@@ -59,7 +59,7 @@ export class RedisQueue implements BrokerQueue {
   readonly #settings: QueueSettings;
   readonly #connection: Connection;
   readonly #client: RedisClient;
-  readonly #keys: string[];
+  readonly #keys: readonly string[];
   readonly #channel: string;
   /** The generation this handle saw; `''` before it saw any. A queue whose keys were lost begins another. */
   #generation = "";
@@ -84,7 +84,7 @@ export class RedisQueue implements BrokerQueue {
     });
     // One hash tag: a cluster keeps all keys of a queue together.
     const base = `${options.prefix}:{${name}}:`;
-    this.#keys = KEY_NAMES.map((key) => base + key);
+    this.#keys = [`${base}queue`];
     this.#channel = `${base}wake`;
   }
 

@@ -30,42 +30,45 @@ export const MOST_MOVED_BYTES = 262_144;
 /** What stands in a lease's list for a delivery that is settled. No record begins with this byte. */
 export const SETTLED = "\u0000settled";
 
-/** `KEYS` of every script, in this order; what follows the queue's prefix. */
-export const KEY_NAMES = [
+/** The queue's keys by their names in the scripts: what follows the prefix. */
+const NAMED_KEYS = {
+  RETURNED: "returned",
+  DELAYED: "delayed",
+  LEASES: "leases",
+  INBOX: "inbox",
+  DEAD: "dead",
+  DEAD_ORDER: "dead:order",
+  DEAD_IDS: "dead:ids",
+};
+
+/** What follows the queue's prefix in each key that every queue has one of. */
+export const KEY_NAMES: readonly string[] = [
   "queue",
   "ready:0",
   "ready:1",
   "ready:2",
-  "returned",
-  "delayed",
-  "leases",
-  "inbox",
-  "dead",
-  "dead:order",
-  "dead:ids",
-] as const;
+  ...Object.values(NAMED_KEYS),
+];
+
+/** In Lua: one local of that name for each. */
+const NAMING = `local ${Object.keys(NAMED_KEYS).join(", ")} = ${Object.values(NAMED_KEYS)
+  .map((name) => `PREFIX .. '${name}'`)
+  .join(", ")}`;
 
 /**
- * `ARGV[1]` of every script is the generation that the caller saw, or `''` when it saw none.
+ * `KEYS` of every script is the queue's hash alone: a call of a worker's would be half keys otherwise, read four times on its way. The others
+ * share its hash tag, and so its place in a cluster. `ARGV[1]` of every script is the generation that the caller saw, or `''` when it saw none.
  *
  * What is said about the Lua is said here and not in it: its comments would be sent and bundled with it.
  *
- * - `send`: Lua passes at most some 8,000 arguments; a command with more is sent in parts.
- * - `begin_write`: a full Redis refuses a script whose first write could grow it. Settling, renewing and claiming must go on
- *   there, or it never empties: so they begin with a write that cannot, and does nothing.
- * - `is_text`: one pass, which ends at the first byte that does not fit; ASCII is passed over by the run.
- * - `escapes`: from each byte that is escaped to what stands for it; made when it is first needed.
- * - `measure`: keeps the size of the largest record that the queue ever had, by which a claim knows how many it may pick at once.
- * - `adopt`: makes a record of bytes that are none.
- * - `read`: the fields of a record, and what follows them; of what is none, a record is made first.
- * - `sound`: Redis undoes nothing of a script that fails in its middle, and one fails at a key that holds another type than it should. Whatever
- *   moves jobs from one key to another looks at all of them before.
+ * - `end_lease`: the outcome says of each delivery whether it was settled (0) or lost (1); `''` when all were settled.
+ * - `largest`: the size of the largest record that the queue ever had, by which a claim knows how many it may pick at once.
  */
-export const COMMON = String.raw`
+export const HEAD = String.raw`
 local call, try = redis.call, redis.pcall
-local QUEUE, RETURNED, DELAYED, LEASES, INBOX = KEYS[1], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local DEAD, DEAD_ORDER, DEAD_IDS = KEYS[9], KEYS[10], KEYS[11]
+local QUEUE = KEYS[1]
 local PREFIX = string.sub(QUEUE, 1, -6)
+${NAMING}
 local SETTLED = '\0settled'
 local SPAN = ${LEVEL_SPAN}
 local MOST_MOVED = ${MOST_MOVED_BYTES}
@@ -84,9 +87,30 @@ local function arg()
 end
 
 local function whole(number) return string.format('%.0f', number) end
-local function ready(level) return KEYS[2 + level] end
+local function ready(level) return PREFIX .. 'ready:' .. level end
 local function lease_key(id) return PREFIX .. 'lease:' .. id end
+local function end_lease(id, key, outcome)
+  call('ZREM', LEASES, id)
+  call('SET', key, outcome, 'PX', ${REMEMBER_LEASE_MS})
+end
+local largest = tonumber(state[6]) or 1
+`;
 
+/**
+ * What is done to records, and to many of them.
+ *
+ * - `send`: Lua passes at most some 8,000 arguments; a command with more is sent in parts.
+ * - `begin_write`: a full Redis refuses a script whose first write could grow it. Settling, renewing and claiming must go on
+ *   there, or it never empties: so they begin with a write that cannot, and does nothing.
+ * - `is_text`: one pass, which ends at the first byte that does not fit; ASCII is passed over by the run.
+ * - `escapes`: from each byte that is escaped to what stands for it; made when it is first needed.
+ * - `measure`: keeps `largest`.
+ * - `adopt`: makes a record of bytes that are none.
+ * - `read`: the fields of a record, and what follows them; of what is none, a record is made first.
+ * - `sound`: Redis undoes nothing of a script that fails in its middle, and one fails at a key that holds another type than it should. Whatever
+ *   moves jobs from one key to another looks at all of them before.
+ */
+export const BASICS = String.raw`
 local function send(command, key, list)
   for first = 1, #list, 4000 do
     call(command, key, unpack(list, first, math.min(first + 3999, #list)))
@@ -125,7 +149,6 @@ local function escape(bytes)
   return (string.gsub(bytes, '[%%\128-\255]', escapes))
 end
 
-local largest = tonumber(state[6]) or 1
 local function measure(record)
   if #record <= largest then return end
   largest = #record
@@ -167,15 +190,33 @@ local function write(number, at, attempts, suspect, level, rest)
 end
 `;
 
+/** Every script begins so. */
+export const COMMON = `${HEAD}${BASICS}`;
+
+/**
+ * Functions that most calls of a script do without: `rare()` makes them all when the first is needed, and answers them by their names. Lua makes each
+ * function anew in each call, which for forty of them takes as long as three commands.
+ */
+export function lazily(functions: string): string {
+  const names = [...functions.matchAll(/^local function (\w+)/gm)].map(([, name]) => name);
+  return `
+local made
+local function rare()
+  if made then return made end
+  ${functions}
+  made = {${names.map((name) => `${name} = ${name}`).join(", ")}}
+  return made
+end
+`;
+}
+
 /**
  * Moves between the places a job can be in. They stop at a number of jobs and at a number of bytes, so that none holds the
  * server up for long; one job always moves. What is left is the next claim's.
  *
  * - `put_back`: back to the place it had, before all that was never taken. Suspect or not, charged or not: as the caller says.
  * - `append`: behind all others of their levels, in this order.
- * - `move_due`: answers when the next delayed job is due, and how many were moved.
  * - `move_inbox`: what other producers pushed becomes jobs. Answers whether some is left.
- * - `end_lease`: the outcome says of each delivery whether it was settled (0) or lost (1); `''` when all were settled.
  * - `take_back`: ends a lease as it stands and gives back what it still holds. Answers how many jobs, and how many bytes. All is
  *   lost (`*`) where nothing was settled before, or where the list is gone though its deadline was there.
  */
@@ -200,22 +241,6 @@ local function append(records)
   end
   for level, list in pairs(lists) do send('RPUSH', ready(level), list) end
 end
-local function move_due(limit)
-  local due, bytes, next_due = {}, 0, nil
-  while true do
-    local first = call('ZRANGE', DELAYED, #due, #due, 'WITHSCORES')
-    next_due = tonumber(first[2])
-    if not next_due or next_due > now or #due >= limit or bytes >= MOST_MOVED then break end
-    due[#due + 1] = first[1]
-    bytes = bytes + #first[1]
-  end
-  if #due > 0 then
-    sound()
-    call('ZREMRANGEBYRANK', DELAYED, 0, #due - 1)
-    append(due)
-  end
-  return next_due, #due
-end
 local function move_inbox(limit, most_bytes)
   local bodies, bytes = {}, 0
   call('LLEN', ready(1))
@@ -233,10 +258,6 @@ local function move_inbox(limit, most_bytes)
   end
   send('RPUSH', ready(1), bodies)
   return call('EXISTS', INBOX) == 1
-end
-local function end_lease(id, key, outcome)
-  call('ZREM', LEASES, id)
-  call('SET', key, outcome, 'PX', ${REMEMBER_LEASE_MS})
 end
 local function take_back(id, charge)
   sound()

@@ -4,21 +4,19 @@
  *
  * @module
  */
-import { COMMON, MOVES, REMEMBER_LEASE_MS } from "./common.ts";
+import { BASICS, HEAD, lazily, MOVES, REMEMBER_LEASE_MS } from "./common.ts";
 
 /** See `Priority` in the port: every eighth delivery is a waiting level's own. */
 const MOST_PASSED_OVER = 7;
 
 /**
- * Settling the verdicts of one lease. Its answer is a letter a verdict, `d` done or `l` lost, or one capital for all.
+ * Settling a lease verdict by verdict: where not all of it is acked, or not all is open any more. Of a lease that is over the outcome is remembered. Its
+ * answer is a letter a verdict, `d` done or `l` lost, or one capital for all.
  *
- * Arguments: the lease's id; how many deliveries it had if all of them are acked, else 0; how many verdicts follow; the verdicts.
  * A verdict is its delivery's slot and a letter: `a` ack, `g` give back, `r` and milliseconds retry, `d` and how many attempts it
  * had (where the claim's is not one of them) dead, with the error and the job's id as two further arguments.
- *
- * Where not all of the lease is open any more, it goes verdict by verdict. Of a lease that is over the outcome is remembered.
  */
-const SETTLE = String.raw`
+const SETTLE_EACH = String.raw`
 local function bury(record, id, why, had)
   local number, at, attempts, suspect, level, rest = read(record, id)
   local field = place(places(1))
@@ -49,15 +47,7 @@ local function carry_out(record, verdict, why, id)
   end
 end
 
-local function settle()
-  local id, all, count = arg(), tonumber(arg()), tonumber(arg())
-  local first = cursor
-  local key = lease_key(id)
-  local open = try('LINDEX', key, 0)
-  if tonumber(open) and tonumber(open) == all then
-    end_lease(id, key, '')
-    return 'D'
-  end
+local function settle_each(id, key, open, all, count)
   local verdicts, letters = {}, {}
   for i = 1, count do
     local verdict = arg()
@@ -98,46 +88,41 @@ local function settle()
 end
 `;
 
+/**
+ * Settling the verdicts of one lease. Arguments: the lease's id; how many deliveries it had if all of them are acked, else 0; how many verdicts
+ * follow; the verdicts. Mostly all are acked, and it is done with that.
+ */
+const SETTLE = `
+local function settle()
+  local id, all, count = arg(), tonumber(arg()), tonumber(arg())
+  local key = lease_key(id)
+  local open = try('LINDEX', key, 0)
+  if tonumber(open) and tonumber(open) == all then
+    end_lease(id, key, '')
+    return 'D'
+  end
+  return rare().settle_each(id, key, open, all, count)
+end
+`;
+
 /** Argument: the lease's id. Answers `h` held or `l` lost. */
 const RENEW = `
 local function renew(lease_ms)
   local id = arg()
   if not call('ZSCORE', LEASES, id) then return 'l' end
-  call('ZADD', LEASES, whole(now + lease_ms), id)
+  call('ZADD', LEASES, now + lease_ms, id)
   return 'h'
 end
 `;
 
 /**
- * Claiming. Argument: the lease's id. Answers the records, settled ones of a repeated claim among them, and in how many
- * milliseconds more could come (-1: nothing in sight).
+ * What a claim needs where more is there than normal jobs that were never taken.
  *
- * - `take_back_lapsed`: the jobs of leases that ran out become suspects. Answers the next deadline, and how many jobs came back.
  * - `plan`: how many each level gives. A waiting level is passed over by seven at most, counted over claims. One level that
  *   has all is the common case, with nobody to pass over.
- * - `pick_plain`: where nothing but normal jobs wait that were never taken.
- * - `fill`: a reply too large to arrive would be lost again and again, and its jobs with it; and all that a script takes into its
- *   hands takes time. So no more are picked at once than would fit if each were the largest, at least one; the one that is
- *   beyond the limit goes back to its place, and its level keeps its turn. One job always comes. Answers the jobs, and whether some went back.
- *   One that is larger than any that a request brings becomes a dead letter: its claim's answer would never arrive, and it would stand before all
- *   others for ever. Only another producer's can be.
  * - `in_sight`: in how many milliseconds more could come, for a copy of a claim: it moves nothing, and whoever sent it may sleep by its answer.
- * - `claim`: mostly it is new, and nothing waits but normal jobs that were never taken: one command says so (`plain`). A late
- *   copy of a claim that found nothing must take nothing: a mark sees to that. On a full Redis it cannot be kept, and need not
- *   stop the claim.
  */
-const CLAIM = `
-local function take_back_lapsed(limit)
-  local taken, bytes = 0, 0
-  while true do
-    local first = call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')
-    local deadline = tonumber(first[2])
-    if not deadline or deadline > now or taken >= limit or bytes >= MOST_MOVED then return deadline, taken end
-    local jobs, size = take_back(first[1], true)
-    taken, bytes = taken + jobs, bytes + size
-  end
-end
-
+const LEVELS = `
 local function passed(normal, low)
   state[4], state[5] = normal, low
   call('HSET', QUEUE, 'passed:1', normal, 'passed:2', low)
@@ -171,13 +156,6 @@ local function plan(max, waiting)
   if normal + low + passed_before > 0 then passed(normal, low) end
   return give
 end
-local function pick_plain(max)
-  local picked = call('LPOP', ready(1), max)
-  if not picked then return {} end
-  if (tonumber(state[4]) or 0) + (tonumber(state[5]) or 0) > 0 then passed(0, 0) end
-  return picked
-end
-
 local function pick(max)
   local waiting, returned = {0, 0, 0}, {0, 0, 0}
   for level = 0, 2 do waiting[level + 1] = call('LLEN', ready(level)) end
@@ -209,32 +187,6 @@ local function pick(max)
   end
   return picked
 end
-local function fill(pick_some, max, most_bytes, most_record)
-  local picked, bytes = {}, 0
-  if largest > most_record then sound() end
-  while #picked < max do
-    local most = math.min(max - #picked, math.max(1, math.floor((most_bytes - bytes) / largest)))
-    local normal, low = state[4], state[5]
-    local some = pick_some(most)
-    for i, record in ipairs(some) do
-      if #record > most_record then
-        local _, _, attempts = read(record)
-        bury(record, nil, '"The job has ' .. #record .. ' bytes, more than a request brings (' .. whole(most_record) .. '); raise maxRequestBytes to have it"', attempts)
-      else
-        bytes = bytes + #record
-        if bytes > most_bytes and #picked > 0 then
-          put_back({unpack(some, i)}, false)
-          if state[4] ~= normal or state[5] ~= low then passed(normal or 0, low or 0) end
-          return picked, true
-        end
-        picked[#picked + 1] = record
-      end
-    end
-    if #some < most then break end
-  end
-  return picked, false
-end
-
 local function in_sight()
   if state[2] then return -1 end
   if call('EXISTS', INBOX, RETURNED, ready(0), ready(1), ready(2)) > 0 then return 0 end
@@ -245,29 +197,112 @@ local function in_sight()
   end
   return next_due and math.max(0, next_due - now) or -1
 end
+`;
+
+/**
+ * Claiming. Argument: the lease's id. Answers the records, settled ones of a repeated claim among them, and in how many
+ * milliseconds more could come (-1: nothing in sight).
+ *
+ * - `take_back_lapsed`: the jobs of leases that ran out become suspects. Answers the next deadline, and how many jobs came back.
+ * - `move_due`: answers when the next delayed job is due, and how many were moved.
+ * - `pick_plain`: where nothing but normal jobs wait that were never taken.
+ * - `fill`: a reply too large to arrive would be lost again and again, and its jobs with it; and all that a script takes into its
+ *   hands takes time. So no more are picked at once than would fit if each were the largest, at least one; the one that is
+ *   beyond the limit goes back to its place, and its level keeps its turn. One job always comes. Answers the jobs, and whether some went back.
+ *   One that is larger than any that a request brings becomes a dead letter: its claim's answer would never arrive, and it would stand before all
+ *   others for ever. Only another producer's can be.
+ * - `claim`: mostly it is new, and nothing waits but normal jobs that were never taken: one command says so (`plain`). A late
+ *   copy of a claim that found nothing must take nothing: a mark sees to that. On a full Redis it cannot be kept, and need not
+ *   stop the claim.
+ */
+const CLAIM = `
+local function take_back_lapsed(limit)
+  local taken, bytes = 0, 0
+  while true do
+    local first = call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')
+    local deadline = tonumber(first[2])
+    if not deadline or deadline > now or taken >= limit or bytes >= MOST_MOVED then return deadline, taken end
+    local jobs, size = rare().take_back(first[1], true)
+    taken, bytes = taken + jobs, bytes + size
+  end
+end
+
+local function pick_plain(max)
+  local picked = call('LPOP', ready(1), max)
+  if not picked then return {} end
+  if (tonumber(state[4]) or 0) + (tonumber(state[5]) or 0) > 0 then rare().passed(0, 0) end
+  return picked
+end
+
+local function move_due(limit)
+  local due, bytes, next_due = {}, 0, nil
+  while true do
+    local first = call('ZRANGE', DELAYED, #due, #due, 'WITHSCORES')
+    next_due = tonumber(first[2])
+    if not next_due or next_due > now or #due >= limit or bytes >= MOST_MOVED then break end
+    due[#due + 1] = first[1]
+    bytes = bytes + #first[1]
+  end
+  if #due > 0 then
+    rare().sound()
+    call('ZREMRANGEBYRANK', DELAYED, 0, #due - 1)
+    rare().append(due)
+  end
+  return next_due, #due
+end
+local function fill(pick_some, max, most_bytes, most_record)
+  local picked, bytes = {}, 0
+  if largest > most_record then rare().sound() end
+  while #picked < max do
+    local most = math.min(max - #picked, math.max(1, math.floor((most_bytes - bytes) / largest)))
+    local normal, low = state[4], state[5]
+    local some = pick_some(most)
+    if most == max then
+      local size = 0
+      for i = 1, #some do size = size + #some[i] end
+      if size <= most_bytes and size <= most_record then return some, false end
+    end
+    for i, record in ipairs(some) do
+      if #record > most_record then
+        local _, _, attempts = rare().read(record)
+        rare().bury(record, nil, '"The job has ' .. #record .. ' bytes, more than a request brings (' .. whole(most_record) .. '); raise maxRequestBytes to have it"', attempts)
+      else
+        bytes = bytes + #record
+        if bytes > most_bytes and #picked > 0 then
+          rare().put_back({unpack(some, i)}, false)
+          if state[4] ~= normal or state[5] ~= low then rare().passed(normal or 0, low or 0) end
+          return picked, true
+        end
+        picked[#picked + 1] = record
+      end
+    end
+    if #some < most then break end
+  end
+  return picked, false
+end
 
 local function claim(max, lease_ms, most_bytes, most_record)
   local id = arg()
   local key = lease_key(id)
-  local ends = whole(now + lease_ms)
+  local ends = now + lease_ms
   local plain = call('EXISTS', key, INBOX, RETURNED, ready(0), ready(2)) == 0
   if not plain then
     local held = try('LRANGE', key, 1, -1)
-    if held.err then return {}, in_sight() end
+    if held.err then return {}, rare().in_sight() end
     if #held > 0 then
-      begin_write()
+      rare().begin_write()
       call('ZADD', LEASES, ends, id)
-      return held, in_sight()
+      return held, rare().in_sight()
     end
   end
   local picked, deadline, delayed, more = {}, nil, nil, false
   if not state[2] then
     local moves, taken, due = math.max(max, 100), 0, 0
-    if not plain then more = move_inbox(moves, MOST_MOVED) end
+    if not plain then more = rare().move_inbox(moves, MOST_MOVED) end
     deadline, taken = take_back_lapsed(moves)
     delayed, due = move_due(moves)
     local went_back
-    picked, went_back = fill(plain and taken + due == 0 and pick_plain or pick, max, most_bytes, most_record)
+    picked, went_back = fill(plain and taken + due == 0 and pick_plain or rare().pick, max, most_bytes, most_record)
     more = more or went_back
   end
   local count = #picked
@@ -294,16 +329,16 @@ end
  * Answer: `ok`, the letters of each settled lease, those of the renewals, the memo (`=` and text, or `''`), the two sections of INFO,
  * the milliseconds to the next, the records.
  */
-export const EXCHANGE = `${COMMON}${MOVES}${SETTLE}${RENEW}${CLAIM}
+export const EXCHANGE = `${HEAD}${lazily(BASICS + MOVES + SETTLE_EACH + RENEW + LEVELS)}${SETTLE}${CLAIM}
 local lease_ms, remember = tonumber(arg()), arg()
 local settled = {}
 for i = 1, tonumber(arg()) do settled[i] = settle() end
 local renewals = tonumber(arg())
-if renewals > 0 then begin_write() end
+if renewals > 0 then rare().begin_write() end
 local renewed = {}
-for i = 1, renewals do renewed[i] = renew(lease_ms) end
+for i = 1, renewals do renewed[i] = rare().renew(lease_ms) end
 if remember ~= '' then
-  begin_write()
+  rare().begin_write()
   state[3] = string.sub(remember, 2)
   call('HSET', QUEUE, 'memo', state[3])
 end
@@ -319,5 +354,5 @@ local max = tonumber(arg())
 local records, next_due = {}, -1
 if max > 0 then records, next_due = claim(max, lease_ms, tonumber(ARGV[#ARGV - 1]), tonumber(ARGV[#ARGV])) end
 if news then call('PUBLISH', PREFIX .. 'wake', '1') end
-return {'ok', settled, table.concat(renewed), memo, stats, memory, whole(next_due), records}
+return {'ok', settled, table.concat(renewed), memo, stats, memory, next_due, records}
 `;
