@@ -31,7 +31,7 @@ import { SETTLED } from "./scripts/common.ts";
 import { ENQUEUE, STAGE } from "./scripts/enqueue.ts";
 import { EXCHANGE } from "./scripts/exchange.ts";
 import { ABANDON, CLEAR, OPEN, PAUSE, PEEK, REDRIVE, SIZES } from "./scripts/manage.ts";
-import { planSettlements, tokenOf } from "./settlements.ts";
+import { planSettlements, tokensOf } from "./settlements.ts";
 import { PING, subscribe } from "./watch.ts";
 
 /** What a queue needs of its connection. */
@@ -365,6 +365,7 @@ function largestRecord({ maxBodyBytes, maxRequestBytes, maxReplyBytes }: Resolve
 
 function deliveriesOf(leaseId: string, records: readonly unknown[]): Delivery[] {
   const deliveries: Delivery[] = [];
+  const tokens = tokensOf(records.length);
   for (let at = 0; at < records.length; at++) {
     const text = records[at];
     if (typeof text !== "string" || text === SETTLED) continue;
@@ -372,7 +373,7 @@ function deliveriesOf(leaseId: string, records: readonly unknown[]): Delivery[] 
     const delivery: Delivery = {
       id: id === "" ? `malformed:${at + 1}:${leaseId}`.slice(0, 200) : id,
       leaseId,
-      token: tokenOf(at + 1, records.length),
+      token: tokens[at] as string,
       attempt: attempts + 1,
       suspect,
       enqueuedAt,

@@ -5,9 +5,13 @@
  */
 import { MAX_ERROR_LENGTH, type Settlement, type SettleResult } from "../../src/broker.ts";
 
-/** A delivery's token: its slot in the lease, from 1, and how many slots the lease has. */
-export function tokenOf(slot: number, slots: number): string {
-  return `${slot}/${slots}`;
+/** Those of the lease that was claimed last: mostly the next one is as large, and has the same. */
+let tokens: readonly string[] = [];
+
+/** The tokens of a lease's deliveries: each one's slot in the lease, from 1, and how many slots the lease has. */
+export function tokensOf(slots: number): readonly string[] {
+  if (tokens.length !== slots) tokens = Array.from({ length: slots }, (_, at) => `${at + 1}/${slots}`);
+  return tokens;
 }
 
 interface Group {

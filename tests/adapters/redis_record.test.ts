@@ -6,7 +6,7 @@ import { baseline, lossAtRestart, objection, readSigns } from "../../adapters/re
 import { resolveRedisOptions } from "../../adapters/redis/options.ts";
 import { splitIntoParts } from "../../adapters/redis/parts.ts";
 import { newRecord, readRecord } from "../../adapters/redis/record.ts";
-import { planSettlements, tokenOf } from "../../adapters/redis/settlements.ts";
+import { planSettlements, tokensOf } from "../../adapters/redis/settlements.ts";
 import type { Delivery, NewJob, Priority, Settlement, Verdict } from "../../src/broker.ts";
 import { bytes, job } from "../support/conformance_steps.ts";
 
@@ -124,7 +124,7 @@ describe("settlements", () => {
   const delivery = (leaseId: string, slot: number, slots: number): Delivery => ({
     id: `${leaseId}-${slot}`,
     leaseId,
-    token: tokenOf(slot, slots),
+    token: tokensOf(slots)[slot - 1] as string,
     attempt: 1,
     suspect: false,
     enqueuedAt: 0,
