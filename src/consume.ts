@@ -31,7 +31,7 @@ import { OneTimer } from "./one_timer.ts";
 import { Outbox, type OutgoingVerdict } from "./outbox.ts";
 import { Reports } from "./reports.ts";
 import { asError } from "./requests.ts";
-import { type Run, Slots } from "./slots.ts";
+import { fetchesOf, type Run, Slots } from "./slots.ts";
 import type { SoloMember } from "./solo.ts";
 import type { QueueStats } from "./stats.ts";
 import { type PendingClaim, Traffic } from "./traffic.ts";
@@ -378,9 +378,8 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     const { platform, worker, keeper, limiter } = this.#deps;
     const now = platform.now();
     const ranMs = (now - run.startedAt) / run.jobs.length;
-    let requests = 0;
-    for (const [index, job] of run.jobs.entries()) {
-      requests += job.fetches;
+    for (let index = 0; index < run.jobs.length; index++) {
+      const job = run.jobs[index] as Run["jobs"][number];
       // How long the run's end took to come says nothing of how long a job takes.
       if (!isLeftAtEnd(outcomes[index])) this.#costs.ended(now, ranMs);
       if (left) this.#reports.abandoned(job.id);
@@ -400,7 +399,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       });
       this.#decide(job.held, verdict, now, ranMs, outcome);
     }
-    limiter?.ran(this, now - run.startedAt, requests, run.jobs.length);
+    limiter?.ran(this, now - run.startedAt, fetchesOf(run), run.jobs.length);
     this.#wake(now);
   }
 
@@ -676,7 +675,8 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   #settled(taken: readonly OutgoingVerdict[], results: readonly SettleResult[]): void {
     let soonest = NEVER;
-    for (const [index, { held, verdict }] of taken.entries()) {
+    for (let index = 0; index < taken.length; index++) {
+      const { held, verdict } = taken[index] as OutgoingVerdict;
       if (results[index] !== "done") {
         this.#holdings.lose(held);
         continue;

@@ -25,6 +25,11 @@ export interface Run {
   readonly startedAt: number;
 }
 
+/** How many requests its handler made. */
+export function fetchesOf(run: Run): number {
+  return run.jobs.reduce((sum, job) => sum + job.fetches, 0);
+}
+
 export interface SlotsOptions {
   readonly platform: Platform;
   readonly run: QueueHandler["run"];
@@ -84,20 +89,20 @@ export class Slots {
   /** Gives deliveries to the handler, together in one slot. `startedAt` is what the clock says. */
   start(group: readonly HeldDelivery[], startedAt: number): void {
     const { platform, context, timeoutMs } = this.#options;
-    const run = new OpenRun(
-      group.map((held) => new ActiveJob(held, context)),
-      startedAt,
-    );
+    const jobs: ActiveJob[] = [];
+    for (const held of group) jobs.push(new ActiveJob(held, context));
+    const run = new OpenRun(jobs, startedAt);
     this.#runs.add(run);
     this.#startedAtSum += startedAt;
     if (timeoutMs !== undefined)
       run.cancelTimeout = platform.setTimer(timeoutMs, () => this.#timeOut(run, timeoutMs));
     let waits = false;
-    const faults = run.jobs.map((job) => {
+    const faults: ReturnType<ActiveJob["prepare"]>[] = [];
+    for (const job of run.jobs) {
       const fault = job.prepare();
       if (isPromise(fault)) waits = true;
-      return fault;
-    });
+      faults.push(fault);
+    }
     if (!waits) return this.#invoke(run, faults as (InvalidBody | undefined)[]);
     Promise.all(faults).then(
       (ready) => this.#invoke(run, ready),
@@ -138,9 +143,11 @@ export class Slots {
     run.faults = faults;
     run.invoked = true;
     // Nor does a job start that was aborted meanwhile.
-    const good = run.jobs.filter(
-      (job, index) => faults[index] === undefined && job.abortReason === undefined,
-    );
+    const good: ActiveJob[] = [];
+    for (let index = 0; index < run.jobs.length; index++) {
+      const job = run.jobs[index] as ActiveJob;
+      if (faults[index] === undefined && job.abortReason === undefined) good.push(job);
+    }
     if (good.length === 0) {
       return this.#end(run, faults.every((fault) => fault !== undefined) ? RETURNED : INTERRUPTED);
     }
@@ -169,7 +176,8 @@ export class Slots {
     // From 0 again when none is left, so that no rounding adds up.
     this.#startedAtSum = this.#runs.size === 0 ? 0 : this.#startedAtSum - run.startedAt;
     const single = this.#options.run.kind === "single";
-    const outcomes = run.jobs.map((job, index) => ownOutcome(job, run.faults[index], outcome, single));
+    const outcomes: Outcome[] = [];
+    for (const job of run.jobs) outcomes.push(ownOutcome(job, run.faults[outcomes.length], outcome, single));
     this.#options.ended(run, outcomes, left);
   }
 
