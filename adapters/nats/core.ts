@@ -3,7 +3,6 @@
  *
  * @module
  */
-import type { Msg } from "nats.ws";
 import { Chain, Chained } from "../../src/chain.ts";
 import { BrokerError } from "../../src/errors.ts";
 import { Remembered } from "../remembered.ts";
@@ -12,6 +11,7 @@ import { ServerClock } from "./clock.ts";
 import { type ConsumerLimits, NO_LIMITS } from "./config.ts";
 import { EncodedHeaders, H } from "./envelope.ts";
 import { Fairness } from "./fairness.ts";
+import type { Incoming } from "./incoming.ts";
 import { type Lane, Lanes } from "./lane.ts";
 import { LaterIndex } from "./later.ts";
 import { Leases } from "./leases.ts";
@@ -56,7 +56,7 @@ export class Core {
   readonly #lines = new Set<Line>();
   #lineSerial = 0;
   /** Given messages that came for a claim that was given up. Set by whoever claims. */
-  stray: (lane: Lane, message: Msg) => void = () => {};
+  stray: (lane: Lane, message: Incoming) => void = () => {};
 
   constructor(name: string, link: Link, options: ResolvedNatsOptions) {
     this.name = name;
@@ -149,7 +149,9 @@ export class Core {
       this.#news();
     });
     session.subscribe(`${names.news}.>`, (message) => this.#heard(message.subject));
-    session.subscribe(names.subject + PAUSED_TAIL, (message) => this.#setPaused(message.string()));
+    session.subscribe(names.subject + PAUSED_TAIL, (message) =>
+      this.#setPaused(new TextDecoder().decode(message.data)),
+    );
     if (this.source !== undefined) {
       // Then the primary lane is the source's, and nothing else tells of jobs in the normal one.
       session.subscribe(names.subject, () => this.#stir(names.subject));

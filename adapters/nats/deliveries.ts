@@ -3,10 +3,10 @@
  *
  * @module
  */
-import type { Msg } from "nats.ws";
 import type { RawBody } from "../../src/broker.ts";
 import { type DeliveryInfo, parseAckSubject } from "./ack_subject.ts";
 import { type Envelope, readEnvelope } from "./envelope.ts";
+import type { Incoming } from "./incoming.ts";
 import type { Lane } from "./lane.ts";
 import type { Held, Lease, Leases } from "./leases.ts";
 import { priorityOf } from "./names.ts";
@@ -38,17 +38,13 @@ export function countedHandOuts(delivered: number, ageMs: number, leaseMs: numbe
 }
 
 /** Reads a message; `undefined` of one that is no delivery. */
-export function receive(lane: Lane, message: Msg, sentAt: number): Raw | undefined {
-  // The library reads it anew at each asking.
-  const reply = message.reply ?? "";
+export function receive(lane: Lane, message: Incoming, sentAt: number): Raw | undefined {
+  const { reply, headers, data } = message;
   const info = parseAckSubject(reply);
   if (info === undefined) return undefined;
-  const bytes = message.data;
-  const envelope = readEnvelope(headerText(lane, message, reply, bytes));
-  return { lane, reply, info, envelope, bytes, body: bodyOf(bytes), sentAt, handOuts: info.delivered };
+  const envelope = readEnvelope(headers);
+  return { lane, reply, info, envelope, bytes: data, body: bodyOf(data), sentAt, handOuts: info.delivered };
 }
-
-const decoder = new TextDecoder();
 
 /** Puts messages under a lease, in the order in which they are to be handed out. */
 export function holdAll(raws: readonly Raw[], lease: Lease, leases: Leases, now: number): void {
@@ -74,18 +70,6 @@ function isNew(raw: Raw, leases: Leases, now: number): boolean {
   // Its lease has run out; or the stream was made anew and counts from 1 again: an ack of what was held would end this job.
   leases.end(known.lease, now);
   return true;
-}
-
-/** A message's headers as they came. The library's own reading of them costs more than all the rest of a delivery. */
-function headerText(lane: Lane, message: Msg, reply: string, data: Uint8Array): string {
-  // Of a message of ours the subject is known, so the headers' length is too.
-  const size = (message as Msg & { size?(): number }).size?.() ?? 0;
-  const length = size - lane.subject.length - reply.length - data.length;
-  if (lane.subject !== "" && length >= 10 && length <= data.byteOffset) {
-    const text = decoder.decode(new Uint8Array(data.buffer, data.byteOffset - length, length));
-    if (text.startsWith("NATS/1.0") && text.endsWith("\r\n\r\n")) return text;
-  }
-  return message.headers?.toString() ?? "";
 }
 
 /** A job's place: when it was stored, and under which sequence. Places compare as texts. */

@@ -6,10 +6,10 @@
  *
  * @module
  */
-import type { Msg, Subscription } from "nats.ws";
 import { BrokerError } from "../../src/errors.ts";
+import { type Incoming, statusOf } from "./incoming.ts";
 import type { Lane } from "./lane.ts";
-import type { Proof, Session } from "./session.ts";
+import type { Inbox, Proof, Session } from "./session.ts";
 
 /** How a pull ended. `short`: fewer came than were asked for, no more are there. */
 export type PullEnd = "full" | "short" | "retired";
@@ -17,7 +17,7 @@ export type PullEnd = "full" | "short" | "retired";
 interface Pull {
   token: string;
   readonly batch: number;
-  readonly take: (message: Msg) => void;
+  readonly take: (message: Incoming) => void;
   readonly resolve: (end: PullEnd) => void;
   readonly reject: (error: Error) => void;
   got: number;
@@ -33,9 +33,9 @@ const LATE_MS = 30_000;
 export class Line {
   readonly session: Session;
   readonly lane: Lane;
-  readonly #inbox: string;
-  readonly #subscription: Subscription;
-  readonly #stray: (lane: Lane, message: Msg) => void;
+  readonly #subject: string;
+  readonly #inbox: Inbox;
+  readonly #stray: (lane: Lane, message: Incoming) => void;
   #pull: Pull | undefined;
   #serial = 0;
   /** Whether the pull before, or the one on the way as far as it has come, was asked for once and brought all. */
@@ -45,12 +45,12 @@ export class Line {
   #retiring: Promise<void> | undefined;
 
   /** @param stray is given messages that come while no pull is on the way. */
-  constructor(session: Session, lane: Lane, name: string, stray: (lane: Lane, message: Msg) => void) {
+  constructor(session: Session, lane: Lane, name: string, stray: (lane: Lane, message: Incoming) => void) {
     this.session = session;
     this.lane = lane;
-    this.#inbox = `${session.inbox}.p.${name}`;
+    this.#subject = `${session.inbox}.p.${name}`;
     this.#stray = stray;
-    this.#subscription = session.subscribe(`${this.#inbox}.*`, (message) => this.#received(message));
+    this.#inbox = session.subscribe(`${this.#subject}.*`, (message) => this.#received(message));
   }
 
   /** Whether it may be used for another pull. */
@@ -64,7 +64,7 @@ export class Line {
    * @param take is given each message as it comes.
    * @throws {BrokerError} when the connection dies, or the server ends the pull with an error.
    */
-  pull(batch: number, waitMs: number, take: (message: Msg) => void): Promise<PullEnd> {
+  pull(batch: number, waitMs: number, take: (message: Incoming) => void): Promise<PullEnd> {
     if (!this.session.isUp) return Promise.reject(this.session.lost("claim"));
     return new Promise<PullEnd>((resolve, reject) => {
       this.#pull = {
@@ -100,7 +100,7 @@ export class Line {
     this.session[send](
       `$JS.API.CONSUMER.MSG.NEXT.${this.lane.stream}.${this.lane.consumer}`,
       `{"batch":${pull.batch},"no_wait":true${expires}}`,
-      `${this.#inbox}.${pull.token}`,
+      `${this.#subject}.${pull.token}`,
     );
   }
 
@@ -127,8 +127,7 @@ export class Line {
 
   /** Never rejects. */
   async #retire(): Promise<void> {
-    // The subscription ends at the server; here it goes on until the server has answered, so nothing on its way is lost.
-    const drained = this.#subscription.drain().catch(() => {});
+    const drained = this.#inbox.drain();
     await this.session.flush("claim", LATE_MS).then(
       () => drained,
       () => {},
@@ -136,7 +135,7 @@ export class Line {
     this.#end("retired");
   }
 
-  #received(message: Msg): void {
+  #received(message: Incoming): void {
     this.#isHeard = true;
     const pull = this.#pull;
     if (pull !== undefined && pull.proofs.length > 0) {
@@ -151,7 +150,7 @@ export class Line {
       return;
     }
     // A status: never a message, whatever it says.
-    const code = message.headers?.code ?? 0;
+    const { code, description } = statusOf(message) ?? { code: 0, description: "" };
     if (pull === undefined || code === 100 || !message.subject.endsWith(`.${pull.token}`)) return;
     if (code === 404 || code === 408) return this.#end("short");
     this.#pull = undefined;
@@ -159,7 +158,7 @@ export class Line {
       new BrokerError(
         "nats",
         "claim",
-        `Cannot claim: the server ended the request with ${code} ${(message.headers?.description ?? "").slice(0, 100)}`,
+        `Cannot claim: the server ended the request with ${code} ${description.slice(0, 100)}`,
       ),
     );
   }

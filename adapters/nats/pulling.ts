@@ -5,7 +5,6 @@
  *
  * @module
  */
-import type { Msg } from "nats.ws";
 import { BrokerError } from "../../src/errors.ts";
 import { onAbort } from "./aborting.ts";
 import type { Core } from "./core.ts";
@@ -82,7 +81,7 @@ export async function pullOnce(core: Core, options: PullOptions): Promise<number
   const firstMs = Math.min(waitMs + UNANSWERED_MS, Math.max(1, failAt - sentAt));
   let cancel = session.timer.setTimer(firstMs, unanswered);
   try {
-    const end = await line.pull(batch, waitMs, (message: Msg) => {
+    const end = await line.pull(batch, waitMs, (message) => {
       got += 1;
       const raw = receive(lane, message, sentAt);
       if (raw === undefined) return;

@@ -3,11 +3,12 @@
  *
  * @module
  */
-import type { Msg, MsgHdrs, NatsConnection, Subscription } from "nats.ws";
+import type { Msg, MsgHdrs, NatsConnection } from "nats.ws";
 import { Chain, Chained } from "../../src/chain.ts";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
 import { SharedTimer } from "../../src/shared_timer.ts";
 import type { EncodedHeaders } from "./envelope.ts";
+import type { Incoming } from "./incoming.ts";
 import type { SteadySocket } from "./steady_socket.ts";
 
 /** A message to be sent that will be answered. */
@@ -15,6 +16,12 @@ export interface Outgoing {
   readonly subject: string;
   readonly payload: Uint8Array | string;
   readonly headers?: EncodedHeaders | undefined;
+}
+
+/** A subject that is subscribed to. */
+export interface Inbox {
+  /** Ends it at the server; here it goes on until the server has answered, so nothing on its way is lost. Never rejects. */
+  drain(): Promise<void>;
 }
 
 interface Waiting {
@@ -86,7 +93,12 @@ export class Session {
     socket.beforeSending = () => {
       for (const proof of this.witness()) proof.end(false);
     };
-    this.subscribe(`${inbox}.r.*`, (message) => this.#answered(message));
+    nc.subscribe(`${inbox}.r.*`, {
+      callback: (error, message) => {
+        // With an error comes no message. It is told of with the others.
+        if (error === null) this.#answered(message);
+      },
+    });
     nc.closed().then(
       () => this.kill(),
       () => this.kill(),
@@ -187,14 +199,20 @@ export class Session {
     });
   }
 
-  /** One that the server does not permit ends the connection. */
-  subscribe(subject: string, callback: (message: Msg) => void): Subscription {
-    return this.#nc.subscribe(subject, {
-      callback: (error, message) => {
-        // With an error comes no message. It is told of with the others.
-        if (error === null) callback(message);
-      },
-    });
+  /** Messages to a subject are given to `take` as they come. One that the server does not permit ends the connection. */
+  subscribe(subject: string, take: (message: Incoming) => void): Inbox {
+    // The library tells the server of it, but its messages come past the library.
+    const subscription = this.#nc.subscribe(subject, { callback: () => {} });
+    const { incoming } = this.#socket;
+    const number = subscription.getID();
+    incoming.open(number, take);
+    return {
+      drain: () =>
+        subscription
+          .drain()
+          .catch(() => {})
+          .then(() => incoming.close(number)),
+    };
   }
 
   /** Sends one message and answers its reply. */

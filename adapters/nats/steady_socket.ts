@@ -6,8 +6,11 @@
  *
  * It also joins what is written in one turn of the event loop into one frame: each write is a system call, and costs more than a job's whole handling.
  *
+ * And it reads the messages for our own inboxes itself, past nats.ws, which is given all else.
+ *
  * @module
  */
+import { IncomingReader } from "./incoming.ts";
 
 const encoder = new TextEncoder();
 
@@ -34,6 +37,8 @@ export class SteadySocket {
   hint = "";
   /** Called at the end of a turn, before what was written in it is sent; may write more. */
   beforeSending: () => void = () => {};
+  /** Reads what comes in; inboxes are opened there. */
+  readonly incoming = new IncomingReader((data) => this.onmessage?.({ data }));
   /** Set by nats.ws after the first frame could have come; ours is set before. */
   binaryType = "arraybuffer";
   onopen: (() => void) | null = null;
@@ -50,7 +55,9 @@ export class SteadySocket {
     };
     socket.onmessage = (event) => {
       this.received += 1;
-      if (!this.#over) this.onmessage?.(event);
+      if (this.#over) return;
+      if (event.data instanceof ArrayBuffer) this.incoming.read(new Uint8Array(event.data));
+      else this.onmessage?.(event);
     };
     socket.onclose = () => this.#end("the connection was closed");
     // What the runtime says of it may hold the address; whoever asks is told that it failed.
