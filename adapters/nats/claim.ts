@@ -107,7 +107,12 @@ export class Claiming {
       gathering.raws.push(...this.#takeLate(leaseId));
       underWay.gathering = gathering;
       try {
-        if (gathering.raws.length === 0) await gathering.run();
+        if (gathering.raws.length === 0) {
+          const first = gathering.first();
+          const got = first === undefined ? undefined : await first;
+          if (got === request.max) gathering.filled();
+          else await gathering.run(got);
+        }
       } catch (error) {
         // What has come is good, whatever became of the rest.
         if (gathering.raws.length === 0) throw error;

@@ -45,6 +45,7 @@ export class Gathering {
   readonly raws: Raw[] = [];
   readonly #options: GatheringOptions;
   readonly #core: Core;
+  readonly #begunAt: number;
   readonly #waitUntil: number;
   readonly #failAt: number;
 
@@ -52,29 +53,64 @@ export class Gathering {
     const { core, request, longestWaitMs, timeoutMs, now } = options;
     this.#options = options;
     this.#core = core;
+    this.#begunAt = now;
     this.#waitUntil = now + Math.min(request.waitMs, longestWaitMs);
     this.#failAt = this.#waitUntil + timeoutMs;
   }
 
-  /** Collects up to `max` messages: what is there at once, or the first that come. */
-  async run(): Promise<void> {
+  /**
+   * The first look, where it is as simple as mostly: at the primary lane alone, over a connection that knows how things stand. Answers how many came, which
+   * {@linkcode Gathering.run} or {@linkcode Gathering.filled} is to be told; `undefined` where it is not so simple, and nothing was done.
+   */
+  first(): Promise<number> | undefined {
+    const core = this.#core;
+    const { link, lanes, later, paused, source } = core;
+    const session = link.live;
+    if (session === undefined || !core.isAttached(session) || paused || source !== undefined)
+      return undefined;
+    if (lanes.primary.seenOver !== session || later.size > 0 || !lanes.onlyPrimary) return undefined;
+    const now = this.#begunAt;
+    const probeAt = lanes.nextProbeAt;
+    if (probeAt <= now) return undefined;
+    const waitMs = Math.min(this.#waitUntil, probeAt) - now;
+    return this.#pullFrom(session, lanes.primary, this.#options.request.max, waitMs, now);
+  }
+
+  /** {@linkcode Gathering.first} brought all that was wanted. */
+  filled(): void {
+    this.#core.fairness.gave([0, this.#options.request.max, 0], [false, true, false]);
+  }
+
+  /**
+   * Collects up to `max` messages: what is there at once, or the first that come.
+   *
+   * @param first how many {@linkcode Gathering.first} brought; `undefined` where it did not look.
+   */
+  async run(first: number | undefined): Promise<void> {
     const core = this.#core;
     const { request, timeoutMs } = this.#options;
     const { signal } = request;
     let looksAgain = request.waitMs === 0;
     let asksAgain = request.waitMs === 0;
     let pauseMs = FIRST_PAUSE_MS;
+    let from = this.#begunAt;
+    let hasLooked = first !== undefined;
+    if (first !== undefined && (await this.#hasEnough(first))) return;
     for (;;) {
-      const session = core.link.live ?? (await core.link.session("claim", this.#failAt - core.now(), signal));
-      if (!core.isAttached(session)) await core.attach(session, timeoutMs);
-      // A claim that waits hears of a resume; one that may not would miss one whose news is still on its way.
-      if (core.paused && asksAgain) {
-        asksAgain = false;
-        await core.askPaused(session, timeoutMs);
+      if (!hasLooked) {
+        const session =
+          core.link.live ?? (await core.link.session("claim", this.#failAt - core.now(), signal));
+        if (!core.isAttached(session)) await core.attach(session, timeoutMs);
+        // A claim that waits hears of a resume; one that may not would miss one whose news is still on its way.
+        if (core.paused && asksAgain) {
+          asksAgain = false;
+          await core.askPaused(session, timeoutMs);
+        }
+        from = core.now();
+        if (core.paused) await this.#untilResumed();
+        else if (await this.#look(session, from)) return;
       }
-      const from = core.now();
-      if (core.paused) await this.#untilResumed();
-      else if (await this.#look(session, from)) return;
+      hasLooked = false;
       if (this.#isOver()) return;
       const now = core.now();
       // Even a claim that may not wait looks again when it was just told of jobs.
@@ -129,13 +165,21 @@ export class Gathering {
 
   /** A look at all lanes that may have something; if none has, a wait for the primary. Answers whether anything came. */
   async #round(session: Session, waitMs: number): Promise<boolean> {
-    const { lanes, fairness } = this.#core;
+    const { lanes } = this.#core;
     const { max } = this.#options.request;
     if (!lanes.onlyPrimary && (await this.#share(session, max)) > 0) return true;
-    const got = await this.#pull(session, lanes.primary, max, waitMs);
+    return this.#hasEnough(await this.#pull(session, lanes.primary, max, waitMs));
+  }
+
+  /** The primary lane gave so many. Answers whether that will do. */
+  async #hasEnough(got: number): Promise<boolean> {
+    const { lanes, fairness, link } = this.#core;
+    const { max } = this.#options.request;
     if (got > 0) fairness.gave([0, got, 0], [false, true, false]);
     // News of another lane may have come with the answer: what is there goes along.
-    if (got > 0 && got < max && !lanes.onlyPrimary) await this.#share(session, max - got);
+    if (got > 0 && got < max && !lanes.onlyPrimary && link.live !== undefined) {
+      await this.#share(link.live, max - got);
+    }
     // A copy's late messages count as well.
     return this.raws.length > 0;
   }
@@ -181,13 +225,20 @@ export class Gathering {
       .then(() => this.#pullFrom(session, lane, batch, waitMs));
   }
 
-  #pullFrom(session: Session, lane: Lane, batch: number, waitMs: number): Promise<number> {
+  #pullFrom(
+    session: Session,
+    lane: Lane,
+    batch: number,
+    waitMs: number,
+    sentAt = this.#core.now(),
+  ): Promise<number> {
     const core = this.#core;
     const { request, late } = this.#options;
     return pullOnce(core, {
       session,
       lane,
       batch,
+      sentAt,
       waitMs,
       failAt: this.#failAt,
       signal: request.signal,

@@ -14,12 +14,20 @@ import type { Inbox, Proof, Session } from "./session.ts";
 /** How a pull ended. `short`: fewer came than were asked for, no more are there. */
 export type PullEnd = "full" | "short" | "retired";
 
+/** Whoever asks for messages. */
+export interface LinePull {
+  /** Is given each message as it comes; after {@linkcode LinePull.ended}, when the pull was given up. */
+  take(message: Incoming): void;
+  /** Called once, unless {@linkcode LinePull.failed} is. */
+  ended(end: PullEnd): void;
+  /** The connection died, or the server ended the pull with an error. */
+  failed(error: BrokerError): void;
+}
+
 interface Pull {
   token: string;
   readonly batch: number;
-  readonly take: (message: Incoming) => void;
-  readonly resolve: (end: PullEnd) => void;
-  readonly reject: (error: Error) => void;
+  readonly by: LinePull;
   got: number;
   /** Told once the server is seen to have read what was sent before the pull. */
   proofs: readonly Proof[];
@@ -58,27 +66,12 @@ export class Line {
     return this.#pull === undefined && this.#retiring === undefined && this.session.isUp;
   }
 
-  /**
-   * Asks for up to `batch` messages. What is there comes at once; when there is nothing, the first is waited for up to `waitMs`.
-   *
-   * @param take is given each message as it comes.
-   * @throws {BrokerError} when the connection dies, or the server ends the pull with an error.
-   */
-  pull(batch: number, waitMs: number, take: (message: Incoming) => void): Promise<PullEnd> {
-    if (!this.session.isUp) return Promise.reject(this.session.lost("claim"));
-    return new Promise<PullEnd>((resolve, reject) => {
-      this.#pull = {
-        token: "",
-        batch,
-        take,
-        resolve,
-        reject,
-        got: 0,
-        over: false,
-        proofs: this.session.witness(),
-      };
-      this.#ask(this.#pull, waitMs);
-    });
+  /** Asks for up to `batch` messages. What is there comes at once; when there is nothing, the first is waited for up to `waitMs`. */
+  pull(batch: number, waitMs: number, by: LinePull): void {
+    if (!this.session.isUp) return by.failed(this.session.lost("claim"));
+    const pull: Pull = { token: "", batch, by, got: 0, over: false, proofs: this.session.witness() };
+    this.#pull = pull;
+    this.#ask(pull, waitMs);
   }
 
   /** Asks once more where nothing has come: nats-server 2.9 never answers a pull, not even with a status, that comes in the very moment in which its consumer was made. */
@@ -115,14 +108,14 @@ export class Line {
     const pull = this.#pull;
     if (pull === undefined || pull.over) return;
     pull.over = true;
-    pull.resolve("retired");
+    pull.by.ended("retired");
   }
 
   /** The connection is over. */
   broke(): void {
     const pull = this.#pull;
     this.#pull = undefined;
-    pull?.reject(this.session.lost("claim"));
+    if (pull?.over === false) pull.by.failed(this.session.lost("claim"));
   }
 
   /** Never rejects. */
@@ -145,7 +138,7 @@ export class Line {
     if (message.reply !== "") {
       if (pull === undefined) return this.#stray(this.lane, message);
       pull.got += 1;
-      pull.take(message);
+      pull.by.take(message);
       if (pull.got >= pull.batch) this.#end("full");
       return;
     }
@@ -154,7 +147,8 @@ export class Line {
     if (pull === undefined || code === 100 || !message.subject.endsWith(`.${pull.token}`)) return;
     if (code === 404 || code === 408) return this.#end("short");
     this.#pull = undefined;
-    pull.reject(
+    if (pull.over) return;
+    pull.by.failed(
       new BrokerError(
         "nats",
         "claim",
@@ -167,6 +161,6 @@ export class Line {
     const pull = this.#pull;
     this.#pull = undefined;
     if (end !== "full") this.#wasPlain = false;
-    pull?.resolve(end);
+    if (pull?.over === false) pull.by.ended(end);
   }
 }

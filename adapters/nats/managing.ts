@@ -296,7 +296,13 @@ export class Managing {
     const replies: string[] = [];
     const timer = setTimeout(() => line.giveUp(), timeoutMs);
     try {
-      await line.pull(batch, 0, (message) => replies.push(message.reply ?? ""));
+      await new Promise<void>((resolve, reject) =>
+        line.pull(batch, 0, {
+          take: ({ reply }) => void replies.push(reply),
+          ended: () => resolve(),
+          failed: reject,
+        }),
+      );
     } finally {
       clearTimeout(timer);
       line.retire();
