@@ -153,8 +153,7 @@ export class Claiming {
     const core = this.#core;
     const session = await core.link.session("claim", timeoutMs);
     const sentAt = core.now();
-    const replies = lease.openSlots().map((one) => one.reply);
-    session.sayOnly(WPI, replies);
+    session.sayOnly(WPI, lease.openSlots());
     await session.flush("claim", timeoutMs);
     lease.deadline = sentAt + core.leaseMs;
     return { deliveries: lease.openSlots().map((held) => held.delivery) };

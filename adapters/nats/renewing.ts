@@ -19,8 +19,10 @@ export async function renew(
   if (held.length === 0) return leaseIds.map(() => "lost");
   const session = await core.link.session("renew", timeoutMs);
   const sentAt = core.now();
-  const replies = held.flatMap((lease) => lease.openSlots().map((one) => one.reply));
-  session.sayOnly(WPI, replies);
+  session.sayOnly(
+    WPI,
+    held.flatMap((lease) => lease.openSlots()),
+  );
   await session.flush("renew", timeoutMs);
   return leases.map((lease) => {
     // It may have ended while the connection was waited for.

@@ -18,6 +18,11 @@ export interface Outgoing {
   readonly headers?: EncodedHeaders | undefined;
 }
 
+/** What has a subject on which it is answered. */
+export interface Addressed {
+  readonly reply: string;
+}
+
 /** A subject that is subscribed to. */
 export interface Inbox {
   /** Ends it at the server; here it goes on until the server has answered, so nothing on its way is lost. Never rejects. */
@@ -33,15 +38,20 @@ interface Waiting {
 
 /** Waits to learn whether the server has read what was sent before. */
 export class Proof extends Chained {
-  readonly #end: (proof: Proof, isProven: boolean) => void;
-  constructor(end: (proof: Proof, isProven: boolean) => void) {
+  /** Ends the watch over it. */
+  cancel: () => void = () => {};
+  readonly #told: (isProven: boolean) => void;
+  constructor(told: (isProven: boolean) => void) {
     super();
-    this.#end = end;
+    this.#told = told;
   }
 
   /** It is proven, or never will be. Only the first word counts. */
   end(isProven: boolean): void {
-    this.#end(this, isProven);
+    if (this.chain === undefined) return;
+    (this.chain as Chain<Proof>).delete(this);
+    this.cancel();
+    this.#told(isProven);
   }
 }
 
@@ -147,22 +157,15 @@ export class Session {
   }
 
   /**
-   * Whether the server is soon seen to have read what was sent before, without being asked: by its answer to a request that leaves in this same turn and
-   * gives {@linkcode Session.witness} back its proofs. Otherwise `ask` is called, at the end of the turn or a few milliseconds later, and `false` comes back.
+   * Tells whether the server is soon seen to have read what was sent before, without being asked: by its answer to a request that leaves in this same turn and
+   * gives {@linkcode Session.witness} back its proofs. If not, `told` is called with `false` at the end of the turn or a few milliseconds later, and may ask then.
    */
-  proven(ask: () => void): Promise<boolean> {
-    if (!this.#isUp) return Promise.resolve(false);
-    return new Promise((resolve) => {
-      const proof = new Proof((ended, isProven) => {
-        if (!this.#proving.delete(ended)) return;
-        cancel();
-        if (!isProven && this.#isUp) ask();
-        resolve(isProven);
-      });
-      const cancel = this.timer.setTimer(PROOF_MS, () => proof.end(false));
-      this.#proving.add(proof);
-      this.#unproven.push(proof);
-    });
+  prove(told: (isProven: boolean) => void): void {
+    if (!this.#isUp) return told(false);
+    const proof = new Proof(told);
+    this.#proving.add(proof);
+    this.#unproven.push(proof);
+    proof.cancel = this.timer.setTimer(PROOF_MS, () => proof.end(false));
   }
 
   /** To be called by whoever sends a request that is answered soon: answers what to end when it is (`true`) or when it never will be. */
@@ -173,15 +176,15 @@ export class Session {
   }
 
   /**
-   * Sends the same short word to many subjects: acks. They go past the client library, as the protocol's own lines and in one piece: a batch has hundreds.
+   * Sends the same short word to where each of many is answered: acks. They go past the client library, as the protocol's own lines and in one piece: a batch has hundreds.
    *
    * @param word ASCII.
    */
-  sayOnly(word: string, subjects: readonly string[]): void {
+  sayOnly(word: string, to: readonly Addressed[]): void {
     if (!this.#isUp) return;
     const tail = ` ${word.length}\r\n${word}\r\n`;
     let lines = "";
-    for (const subject of subjects) lines += `PUB ${subject}${tail}`;
+    for (const { reply } of to) lines += `PUB ${reply}${tail}`;
     this.#socket.send(lines);
   }
 
@@ -190,8 +193,9 @@ export class Session {
    *
    * @throws {BrokerError} when an answer is missing after `timeoutMs`, or the connection dies.
    */
-  say(verb: string, timeoutMs: number, word: string, subjects: readonly string[]): Promise<Msg[]> {
+  say(verb: string, timeoutMs: number, word: string, to: readonly Addressed[]): Promise<Msg[]> {
     if (!this.#isUp) return Promise.reject(this.lost(verb));
+    const subjects = to.map(({ reply }) => reply);
     const tail = ` ${word.length}\r\n${word}\r\n`;
     return this.#expect(verb, timeoutMs, subjects, (tokens) => {
       const lines = subjects.map((subject, at) => `PUB ${subject} ${this.inbox}.r.${tokens[at]}${tail}`);

@@ -8,7 +8,6 @@
  * @module
  */
 
-import type { Msg } from "nats.ws";
 import type { Settlement, SettleResult, Verdict } from "../../src/broker.ts";
 import { BrokerError } from "../../src/errors.ts";
 import { readPubAck } from "./api.ts";
@@ -52,23 +51,24 @@ export class Settling {
     const core = this.#core;
     const acks: Held[] = [];
     const others: [Held, Verdict][] = [];
-    const seen = new Set<Held>();
+    const results: SettleResult[] = [];
+    const seen = settlements.length > 1 ? new Set<Held>() : undefined;
     const now = core.now();
-    const results = settlements.map(({ delivery, verdict }): SettleResult => {
+    for (const { delivery, verdict } of settlements) {
       const held = core.leases.find(delivery.leaseId, delivery.token, now);
-      if (typeof held === "string") return held;
-      if (seen.has(held)) return "done";
-      seen.add(held);
+      results.push(typeof held === "string" ? held : "done");
+      if (typeof held === "string" || seen?.has(held) === true) continue;
+      seen?.add(held);
       if (verdict.kind === "ack") acks.push(held);
       else others.push([held, verdict]);
-      return "done";
-    });
-    if (seen.size === 0) return Promise.resolve(results);
-    const { live } = core.link;
-    if (live !== undefined && others.length === 0) {
-      return this.#end(live, acks, ACK, "settle", timeoutMs).then(() => results);
     }
-    return this.#settleBoth(acks, others, timeoutMs).then(() => results);
+    if (acks.length + others.length === 0) return Promise.resolve(results);
+    const { live } = core.link;
+    const ended =
+      live !== undefined && others.length === 0
+        ? this.#end(live, acks, ACK, "settle", timeoutMs)
+        : this.#settleBoth(acks, others, timeoutMs);
+    return ended.then(() => results);
   }
 
   async #settleBoth(
@@ -195,41 +195,50 @@ export class Settling {
    * Ends deliveries at the server, and makes sure that it knows: by the answer to a pull that left right after, which it reads in order, or by its answer to
    * the last ack of each lane, which stands for all before it.
    */
-  async #end(
+  #end(
     session: Session,
     helds: readonly Held[],
     word: string,
     verb: string,
     timeoutMs: number,
   ): Promise<void> {
-    if (helds.length === 0) return;
-    session.sayOnly(
-      word,
-      helds.map((held) => held.reply),
-    );
-    const last = new Map<Lane, Held>();
-    let asking: Promise<Msg[]> | undefined;
-    const isProven = await session.proven(() => {
-      // Acked once more, and then the server says so.
-      for (const held of helds) last.set(held.lane, held);
-      const asked = [...last.values()].map((held) => held.reply);
-      asking = session.say(verb, timeoutMs, word, asked);
-      asking.catch(() => {});
+    if (helds.length === 0) return Promise.resolve();
+    const { leases } = this.#core;
+    return new Promise((resolve, reject) => {
+      const done = () => {
+        const now = this.#core.now();
+        for (const held of helds) leases.settled(held, now);
+        resolve();
+      };
+      session.sayOnly(word, helds);
+      session.prove((isProven) => {
+        if (isProven) return done();
+        if (!session.isUp) return reject(session.lost(verb));
+        this.#confirm(session, helds, word, verb, timeoutMs).then(done, reject);
+      });
     });
-    if (!isProven) {
-      if (asking === undefined) throw session.lost(verb);
-      for (const reply of await asking) {
-        if (reply.headers?.code !== 503) continue;
-        const lanes = [...last.keys()].map((one) => `${one.consumer} of ${one.stream}`).join(", ");
-        throw new BrokerError(
-          "nats",
-          verb,
-          `Cannot ${verb}: nobody takes the acks; is a consumer gone (${lanes})?`,
-        );
-      }
+  }
+
+  /** Acks once more the last of each lane, and then the server says so. */
+  async #confirm(
+    session: Session,
+    helds: readonly Held[],
+    word: string,
+    verb: string,
+    timeoutMs: number,
+  ): Promise<void> {
+    const last = new Map<Lane, Held>();
+    for (const held of helds) last.set(held.lane, held);
+    const replies = await session.say(verb, timeoutMs, word, [...last.values()]);
+    for (const reply of replies) {
+      if (reply.headers?.code !== 503) continue;
+      const lanes = [...last.keys()].map((one) => `${one.consumer} of ${one.stream}`).join(", ");
+      throw new BrokerError(
+        "nats",
+        verb,
+        `Cannot ${verb}: nobody takes the acks; is a consumer gone (${lanes})?`,
+      );
     }
-    const now = this.#core.now();
-    for (const held of helds) this.#core.leases.settled(held, now);
   }
 
   #move(held: Held, verdict: Verdict, place: string): Move {

@@ -79,8 +79,8 @@ export const NATS: readonly Mutant[] = [
     name: "nats-acks-are-read",
     loses: "an ack counts only once the server is known to have read it",
     file: "adapters/nats/settling.ts",
-    search: "if (!isProven) {",
-    replace: "if (!isProven && helds.length === 0) {",
+    search: "if (isProven) return done();",
+    replace: "if (isProven || helds.length > 0) return done();",
     tests: CONNECTION,
   },
   {
