@@ -100,7 +100,7 @@ export class DenoWebSocket extends EventTarget {
   }
 
   /**
-   * Sends one message, at once where nothing is on its way; what is said meanwhile goes out together behind it.
+   * Sends one message. What is sent within one turn of the event loop goes out together.
    *
    * @throws {DOMException} `InvalidStateError` before it is open.
    * @throws {TypeError} for a Blob, which cannot be sent at once.
@@ -210,7 +210,8 @@ export class DenoWebSocket extends EventTarget {
     this.#outgoing.push({ bytes, payloadBytes });
     if (this.#writing) return;
     this.#writing = true;
-    void this.#write();
+    // What else is said in this turn goes along.
+    queueMicrotask(() => void this.#write());
   }
 
   async #write(): Promise<void> {
