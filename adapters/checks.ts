@@ -54,7 +54,7 @@ export function checkQueue(name: string, settings: QueueSettings): void {
 }
 
 /** @throws {RangeError} when `max` is outside of 1 to `maxBatch`, or the lease's id is none. */
-export function checkClaim(request: ClaimRequest, limits: BrokerLimits): void {
+export function checkClaim(request: ClaimRequest, limits: Pick<BrokerLimits, "maxBatch">): void {
   const { max, leaseId, waitMs } = request;
   if (!Number.isInteger(max) || max < 1 || max > limits.maxBatch) {
     throw new RangeError(

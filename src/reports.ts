@@ -10,6 +10,7 @@ import type { HeldDelivery } from "./held.ts";
 import { Counters } from "./stats.ts";
 import type { Outcome } from "./verdict.ts";
 
+/** What is told of each job stands without a closure: mostly nobody listens. */
 export class Reports {
   readonly counters = new Counters();
   readonly #queue: string;
@@ -24,24 +25,27 @@ export class Reports {
     this.counters.claims += 1;
     this.counters.received += got;
     if (got === 0) this.counters.emptyClaims += 1;
-    this.#tell(() => ({ type: "claimed", queue: this.#queue, leaseId, asked, got, tookMs }));
+    if (!this.#events.heard) return;
+    this.#events.emit({ type: "claimed", queue: this.#queue, leaseId, asked, got, tookMs });
   }
 
   /** A handler is called with these jobs. */
   started(jobs: readonly ActiveJob[]): void {
     this.counters.started += jobs.length;
+    if (!this.#events.heard) return;
     for (const { id: jobId, leaseId, attempt } of jobs) {
-      this.#tell(() => ({ type: "started", queue: this.#queue, jobId, leaseId, attempt }));
+      this.#events.emit({ type: "started", queue: this.#queue, jobId, leaseId, attempt });
     }
   }
 
   /** @param outcome how its handler ended, if one was called. */
   finished(held: HeldDelivery, verdict: Verdict, ranMs: number, outcome: Outcome | undefined): void {
+    if (!this.#events.heard) return;
     const { id: jobId, leaseId, attempt } = held.delivery;
     const asked = verdict.kind === "retry" && outcome?.kind === "retry";
     const told = verdict.kind === "retry" || verdict.kind === "dead" ? verdict.error : undefined;
     const error = asked && outcome.reason === undefined ? undefined : told;
-    this.#tell(() => ({
+    this.#events.emit({
       type: "finished",
       queue: this.#queue,
       jobId,
@@ -51,7 +55,7 @@ export class Reports {
       ranMs,
       ...(error === undefined ? {} : { error }),
       ...(asked ? { asked } : {}),
-    }));
+    });
   }
 
   settled(held: HeldDelivery, kind: Verdict["kind"]): void {
@@ -59,8 +63,9 @@ export class Reports {
     else if (kind === "retry") this.counters.retried += 1;
     else if (kind === "dead") this.counters.dead += 1;
     else this.counters.released += 1;
+    if (!this.#events.heard) return;
     const { id: jobId, leaseId } = held.delivery;
-    this.#tell(() => ({ type: "settled", queue: this.#queue, jobId, leaseId, verdict: kind }));
+    this.#events.emit({ type: "settled", queue: this.#queue, jobId, leaseId, verdict: kind });
   }
 
   lost(held: HeldDelivery): void {

@@ -13,7 +13,6 @@ const RECENT = 8;
 export class RoundTrips {
   readonly #recent: number[] = [];
   #averageMs: number | undefined;
-  #slowestMs: number | undefined;
 
   /** The moving average, in milliseconds; `undefined` before the first. */
   get averageMs(): number | undefined {
@@ -22,7 +21,7 @@ export class RoundTrips {
 
   /** The slowest of the last eight, in milliseconds; `undefined` before the first. */
   get slowestMs(): number | undefined {
-    return this.#slowestMs;
+    return this.#recent.length === 0 ? undefined : Math.max(...this.#recent);
   }
 
   /** A request was answered after so many milliseconds. */
@@ -30,6 +29,5 @@ export class RoundTrips {
     this.#averageMs = this.#averageMs === undefined ? ms : this.#averageMs + WEIGHT * (ms - this.#averageMs);
     this.#recent.push(ms);
     if (this.#recent.length > RECENT) this.#recent.shift();
-    this.#slowestMs = Math.max(...this.#recent);
   }
 }

@@ -105,14 +105,12 @@ export class Traffic {
     const { link, outbox, events } = this.#options;
     this.#claiming = true;
     this.#unanswered = claim;
+    const { leaseId, max, waitMs } = claim;
     // The same one for claim after claim: most are answered without it, and to make one costs more than all else that a claim does here.
-    if (this.#endWait === undefined || this.#endWait.signal.aborted) this.#endWait = new AbortController();
-    const request: ClaimRequest = {
-      leaseId: claim.leaseId,
-      max: claim.max,
-      waitMs: claim.waitMs,
-      ...(claim.waitMs > 0 ? { signal: this.#endWait.signal } : {}),
-    };
+    if (waitMs > 0) this.#endWait ??= new AbortController();
+    const signal = waitMs > 0 ? this.#endWait?.signal : undefined;
+    const request: ClaimRequest =
+      signal === undefined ? { leaseId, max, waitMs } : { leaseId, max, waitMs, signal };
     let sentAt = 0;
     const sending = (now: number) => {
       sentAt = now;
@@ -185,7 +183,9 @@ export class Traffic {
 
   /** Ends an engine's wait for a first job: the claim answers with what it has. */
   endWait(): void {
-    if (this.#claiming) this.#endWait?.abort();
+    if (!this.#claiming) return;
+    this.#endWait?.abort();
+    this.#endWait = undefined;
   }
 
   /** The loop is stopping: what has to be sent again is sent again soon, however long the broker was away. */

@@ -66,7 +66,7 @@ export class NatsQueue implements BrokerQueue {
   get limits(): BrokerLimits {
     const { core } = this.#parts;
     return {
-      maxBatch: Math.min(MOST_AT_ONCE, core.limits.maxInFlight, core.limits.maxBatch),
+      maxBatch: this.maxBatch,
       maxEnqueue: MOST_AT_ONCE,
       maxInFlight: core.limits.maxInFlight,
       maxBodyBytes: core.maxBodyBytes,
@@ -74,6 +74,12 @@ export class NatsQueue implements BrokerQueue {
       renewable: true,
       exclusive: false,
     };
+  }
+
+  /** As the limit of that name. */
+  get maxBatch(): number {
+    const { maxInFlight, maxBatch } = this.#parts.core.limits;
+    return Math.min(MOST_AT_ONCE, maxInFlight, maxBatch);
   }
 
   get #timeoutMs(): number {
@@ -92,20 +98,25 @@ export class NatsQueue implements BrokerQueue {
   }
 
   claim(request: ClaimRequest): Promise<ClaimReply> {
-    return rejecting(() => {
-      const { limits } = this;
-      checkClaim(request, limits);
+    const { core, provisioning, claiming } = this.#parts;
+    // An async function would reject as well, but hands its answer on some turns of the microtask queue later.
+    try {
+      checkClaim(request, this);
       this.#check("claim");
-      this.#parts.core.leasesOf(limits.leaseMs);
-      return this.#parts.claiming.claim(request, this.#timeoutMs);
-    });
+      core.leasesOf(provisioning.leaseMs(this.#settings));
+      return claiming.claim(request, this.#timeoutMs);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
-    return rejecting(() => {
+    try {
       this.#check("settle");
       return this.#parts.settling.settle(settlements, this.#timeoutMs);
-    });
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   async renew(leaseIds: readonly string[]): Promise<readonly RenewResult[]> {
@@ -152,14 +163,5 @@ export class NatsQueue implements BrokerQueue {
     if (this.#parts.core.link.isClosed) {
       throw new BrokerError("nats", verb, `Cannot ${verb}: the broker is closed; open a new one`);
     }
-  }
-}
-
-/** Rejects where `verb` throws: an async function would, too, but hands its answer on some turns of the microtask queue later. */
-function rejecting<T>(verb: () => Promise<T>): Promise<T> {
-  try {
-    return verb();
-  } catch (error) {
-    return Promise.reject(error);
   }
 }
