@@ -30,7 +30,7 @@ export async function natsLoopback(context: Context): Promise<void> {
       // Whole batches: a pull that asks for more than there is waits.
       const jobs = context.pick(400, 120, 2) * (batch === 1 ? 64 : 256);
       // As long as engines take to compile what runs often: half of that, and the compiling would be measured.
-      const warmUp = context.pick(30_000, 30_000, 20);
+      const warmUp = context.pick(60_000, 30_000, 20);
       const eddy: EddyParams = {
         broker: { kind: "nats", url: server.url },
         jobs,

@@ -7,7 +7,10 @@ import { setImmediate } from "node:timers";
 import type { Platform } from "../../src/mod.ts";
 
 /** Deno's collector, where it was started with `--v8-flags=--expose-gc`. */
-const scope = globalThis as { readonly Bun?: unknown; readonly gc?: () => void };
+const scope = globalThis as {
+  readonly Bun?: unknown;
+  readonly gc?: (options: { readonly type: "minor" }) => void;
+};
 
 /** Modules that only Deno's own check of types knows the names of: TypeScript is kept from following them. */
 const ON_DENO: string = "../../runtimes/deno/platform.ts";
@@ -30,10 +33,13 @@ export async function useSteadyWebSocket(): Promise<void> {
   (globalThis as { WebSocket: unknown }).WebSocket = DenoWebSocket;
 }
 
-/** Collects what an earlier run left, so that the next one does not pay for it. */
+/**
+ * Collects what an earlier run left, so that the next one does not pay for it. On Deno only what is young: V8 holds the shapes of objects weakly, so that collecting
+ * everything while no worker is there would throw away the very code that the run before was to warm up.
+ */
 export function collectGarbage(): void {
   if (scope.Bun !== undefined) Bun.gc(true);
-  else scope.gc?.();
+  else scope.gc?.({ type: "minor" });
 }
 
 export function sleep(ms: number): Promise<void> {
