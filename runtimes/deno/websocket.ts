@@ -159,9 +159,9 @@ export class DenoWebSocket extends EventTarget {
   }
 
   /** Reads until the server, or an error, ends it. */
-  async #read(connection: Duplex, rest: Uint8Array): Promise<void> {
+  async #read(connection: Duplex, rest: Uint8Array<ArrayBuffer>): Promise<void> {
     const reader = new MessageReader();
-    let chunk: Uint8Array = rest;
+    let chunk: Uint8Array<ArrayBuffer> = rest;
     const buffer = new Uint8Array(CHUNK_BYTES);
     for (;;) {
       for (const incoming of reader.push(chunk)) {
@@ -266,9 +266,7 @@ export class DenoWebSocket extends EventTarget {
   }
 
   #tell(event: Event): void {
-    const handler = { open: this.onopen, message: this.onmessage, error: this.onerror, close: this.onclose }[
-      event.type as "open" | "message" | "error" | "close"
-    ] as Listener<Event>;
+    const handler = this.#handlerOf(event.type);
     this.dispatchEvent(event);
     try {
       handler?.call(this, event);
@@ -276,6 +274,13 @@ export class DenoWebSocket extends EventTarget {
       // The listener's fault, and none of the connection's.
       reportError(error);
     }
+  }
+
+  #handlerOf(type: string): Listener<Event> {
+    if (type === "message") return this.onmessage as Listener<Event>;
+    if (type === "open") return this.onopen;
+    if (type === "error") return this.onerror;
+    return this.onclose as Listener<Event>;
   }
 }
 
@@ -298,17 +303,32 @@ function bytesOf(data: ArrayBufferLike | ArrayBufferView): Uint8Array {
     : new Uint8Array(data);
 }
 
+/** Random bytes for many frames: to ask for four of them takes as long as for all of these. */
+const masks = new Uint8Array(4096);
+let masksUsed = masks.length;
+
+/** Four that no frame had before; they are good until the next are asked for. */
 function mask(): Uint8Array {
-  return crypto.getRandomValues(new Uint8Array(4));
+  if (masksUsed === masks.length) {
+    crypto.getRandomValues(masks);
+    masksUsed = 0;
+  }
+  masksUsed += 4;
+  return masks.subarray(masksUsed - 4, masksUsed);
 }
 
 async function writeAll(connection: Duplex, pieces: readonly Uint8Array[]): Promise<void> {
-  const length = pieces.reduce((sum, { length }) => sum + length, 0);
-  const whole = new Uint8Array(length);
+  const whole = pieces.length === 1 ? (pieces[0] as Uint8Array) : joined(pieces);
+  let sent = await connection.write(whole);
+  while (sent < whole.length) sent += await connection.write(whole.subarray(sent));
+}
+
+function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const piece of pieces) {
     whole.set(piece, at);
     at += piece.length;
   }
-  for (let sent = 0; sent < length; ) sent += await connection.write(whole.subarray(sent));
+  return whole;
 }

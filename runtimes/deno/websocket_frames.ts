@@ -98,7 +98,7 @@ interface Head {
 export class MessageReader {
   #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   /** Whatever came and was not put together yet: kept apart until a whole frame is there, so that nothing is copied twice. */
-  #chunks: Uint8Array[] = [];
+  #chunks: Uint8Array<ArrayBuffer>[] = [];
   #there = 0;
   #parts: Uint8Array<ArrayBuffer>[] = [];
   #partsBytes = 0;
@@ -107,11 +107,11 @@ export class MessageReader {
   #needed = 2;
 
   /**
-   * Takes bytes in; answers what is complete by now, in order.
+   * Takes bytes in, which are its own from then on; answers what is complete by now, in order.
    *
    * @throws {FrameError} when the connection must end. What was complete before is in no answer then.
    */
-  push(chunk: Uint8Array): Incoming[] {
+  push(chunk: Uint8Array<ArrayBuffer>): Incoming[] {
     this.#chunks.push(chunk);
     this.#there += chunk.length;
     if (this.#there < this.#needed) return [];
@@ -216,8 +216,9 @@ function decoded(bytes: Uint8Array): string {
   }
 }
 
-/** Several pieces as one. A single one is copied only where its memory may be somebody's else. */
-function joined(pieces: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
+/** Several pieces as one; a single one is that itself. */
+function joined(pieces: readonly Uint8Array<ArrayBuffer>[], length: number): Uint8Array<ArrayBuffer> {
+  if (pieces.length === 1) return pieces[0] as Uint8Array<ArrayBuffer>;
   const whole = new Uint8Array(length);
   let at = 0;
   for (const piece of pieces) {

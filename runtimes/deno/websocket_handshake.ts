@@ -35,7 +35,7 @@ const MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 export async function handshake(
   url: URL,
   signal: AbortSignal,
-): Promise<{ readonly connection: Duplex; readonly rest: Uint8Array }> {
+): Promise<{ readonly connection: Duplex; readonly rest: Uint8Array<ArrayBuffer> }> {
   const connection = await connect(url, signal);
   let cutOff = false;
   const cut = () => {
@@ -89,7 +89,9 @@ async function send(connection: Duplex, text: string): Promise<void> {
   for (let sent = 0; sent < bytes.length; ) sent += await connection.write(bytes.subarray(sent));
 }
 
-async function readHead(connection: Duplex): Promise<{ readonly head: string; readonly rest: Uint8Array }> {
+async function readHead(
+  connection: Duplex,
+): Promise<{ readonly head: string; readonly rest: Uint8Array<ArrayBuffer> }> {
   const buffer = new Uint8Array(MAX_HEAD_BYTES);
   let there = 0;
   while (there < MAX_HEAD_BYTES) {
