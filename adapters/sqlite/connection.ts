@@ -1,5 +1,6 @@
 import { BrokerError } from "../../src/errors.ts";
 import { Remembered } from "../remembered.ts";
+import { CROWD_MS, Crowd } from "./crowd.ts";
 import type { SqlDriver, SqlSource, SqlTrouble } from "./driver.ts";
 import { REMEMBER_LEASE_MS } from "./leases.ts";
 import { onceFree } from "./patience.ts";
@@ -23,6 +24,9 @@ export class Connection {
    */
   readonly spentClaims = new Remembered<true>(REMEMBER_LEASE_MS);
   readonly #source: SqlSource;
+  readonly #crowd = new Crowd();
+  /** Names it in the crowd, once it has been part of one. */
+  #id: string | undefined;
   #opened: Opened | undefined;
   #opening: Promise<void> | undefined;
   readonly #closing = new AbortController();
@@ -70,6 +74,7 @@ export class Connection {
       busyTimeoutMs,
       otherCommits: () => driver.otherCommits?.(),
       isBusy: (error) => this.isBusy(error),
+      crowd: this.#crowd,
     });
     return { driver, sql, turns };
   }
@@ -77,8 +82,23 @@ export class Connection {
   /** Runs `fn` as the one write transaction of a verb: at once, unless another process has the database or is due. */
   async write<T>(verb: string, fn: (sql: Statements) => T): Promise<T> {
     const turns = this.#opened?.turns;
-    const transact = () => this.#run(verb, ({ driver, sql }) => this.#transact(driver, () => fn(sql)));
+    const transact = () =>
+      this.#run(verb, ({ driver, sql }) =>
+        this.#transact(driver, () => {
+          this.#crowd.countAt(performance.now(), () => this.#countCrowd(sql));
+          return fn(sql);
+        }),
+      );
     return turns === undefined ? transact() : turns.take(transact);
+  }
+
+  /** How many connections wanted the database lately and had to wait, this one included. */
+  #countCrowd(sql: Statements): number {
+    this.#id ??= crypto.randomUUID();
+    const now = Date.now();
+    sql.joinCrowd.run(this.#id, now);
+    sql.leaveCrowd.run(now, CROWD_MS);
+    return Number(sql.crowd.get()?.count);
   }
 
   /** On a full disk there may be room still in what SQLite keeps beside the database. */
@@ -99,6 +119,11 @@ export class Connection {
   /** A number that changes when another connection committed; `undefined` where there is none. */
   otherCommits(): number | undefined {
     return this.#run("watch", ({ driver }) => driver.otherCommits?.());
+  }
+
+  /** While a transaction waits until others have ended theirs: resolves when it is through. */
+  get waiting(): Promise<void> | undefined {
+    return this.#opened?.turns?.waiting;
   }
 
   /** Does something that reads. Reading is next to never in anybody's way (after a crash it may be): only then it waits. */

@@ -32,6 +32,8 @@
  * `eddy_seen`: what must not be taken in twice `until` then: `kind` `job` (a deduplicated id) or `request` (an enqueue, with its
  * `answer`, one letter a job).
  *
+ * `eddy_crowd`: connections that had to wait for others lately, and when (`at`): the more they are, the more seldom each looks.
+ *
  * ## Large bodies
  *
  * A claim hands out 16 MiB of bodies at most, but at least one job. One that is cut short by this answers `nextDueMs` 0.

@@ -30,12 +30,11 @@ export async function onceFree<T>(act: () => T, patience: Patience): Promise<T> 
       const isOver = patience.signal?.aborted === true || performance.now() >= givesUpAt;
       if (isOver || !patience.isBusy(error)) throw error;
     }
-    await untilNextLook();
+    await elapse(1 + Math.random() * (LOOK_MS - 1));
   }
 }
 
-/** Resolves when it is time to look again, after `atLeastMs`. */
-export function untilNextLook(atLeastMs = 0): Promise<void> {
-  const ms = Math.max(atLeastMs, 1 + Math.random() * (LOOK_MS - 1));
+/** Resolves after so many milliseconds. */
+export function elapse(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -70,6 +70,11 @@ CREATE TABLE IF NOT EXISTS eddy_seen (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX IF NOT EXISTS eddy_seen_ends ON eddy_seen (until);
+
+CREATE TABLE IF NOT EXISTS eddy_crowd (
+  connection TEXT NOT NULL PRIMARY KEY,
+  at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 `;
 
 /**

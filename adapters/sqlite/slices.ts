@@ -1,3 +1,4 @@
+import { elapse } from "./patience.ts";
 import type { Tables } from "./statements.ts";
 
 /** A slice of a `clear` or `redrive` is a transaction of so many jobs at most: no other verb, in whichever process, waits for long. */
@@ -43,13 +44,9 @@ export class Slices {
       const count = await this.next(most - done, (tables, _now, rows) => step(tables, rows));
       if (count === 0) break;
       done += count;
+      // As long as it took: other processes wait for the database by looking now and then, and must find it free.
       await elapse(performance.now() - beganAt);
     }
     return done;
   }
-}
-
-/** As long as a slice took: other processes wait for the database by looking now and then, and must find it free. */
-function elapse(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

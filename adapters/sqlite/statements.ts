@@ -95,6 +95,10 @@ export function prepareStatements(driver: SqlDriver) {
     ),
     forgetSeen: driver.prepare("DELETE FROM eddy_seen WHERE queue = ? AND kind = ? AND key = ?"),
 
+    joinCrowd: driver.prepare("INSERT OR REPLACE INTO eddy_crowd (connection, at) VALUES (?, ?)"),
+    leaveCrowd: driver.prepare("DELETE FROM eddy_crowd WHERE abs(at - ?) > ?"),
+    crowd: driver.prepare("SELECT count(*) AS count FROM eddy_crowd"),
+
     sizes: driver.prepare(
       `SELECT
         (SELECT count(*) FROM eddy_jobs INDEXED BY eddy_ready WHERE queue = q.n AND state = 'ready') AS ready,

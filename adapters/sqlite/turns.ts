@@ -1,11 +1,12 @@
 /**
  * Whose turn it is where several processes write into one database. SQLite's own waiting blocks the process, looks ever more seldom,
  * and lets who asks again at once have it again: so a busy process kept the others out for seconds. Here who waits looks
- * often, by a timer, and who has had the database for a while steps back for a moment if others use it, too.
+ * by a timer, often or seldom by how many wait, and who has had the database for a while steps back for a moment if others use it, too.
  *
  * @module
  */
-import { untilNextLook } from "./patience.ts";
+import { type Crowd, nextLookMs } from "./crowd.ts";
+import { elapse } from "./patience.ts";
 
 /** How long a connection may have written, in milliseconds, before it steps back; pauses between its transactions not counted. */
 const TURN_MS = 20;
@@ -13,6 +14,8 @@ const TURN_MS = 20;
 const REST_MS = 4;
 /** Others that have not been noticed for so long, in milliseconds, are not stepped back for. */
 const RECENT_MS = 500;
+/** Who waited for so long, in milliseconds, is one of a crowd, as is whose turn others end. */
+const LONG_WAIT_MS = 50;
 
 export interface TurnOptions {
   /** How long a transaction waits for others' to end, in milliseconds. */
@@ -21,6 +24,8 @@ export interface TurnOptions {
   readonly otherCommits: () => number | undefined;
   /** Whether an error says that another connection has the database. */
   readonly isBusy: (error: unknown) => boolean;
+  /** What is known of others that want the database; each transaction counts them. */
+  readonly crowd: Crowd;
 }
 
 /** The transactions of one connection: one after another, in the order they were asked for. */
@@ -28,6 +33,8 @@ export class Turns {
   readonly #options: TurnOptions;
   /** Resolves when the first of those who wait is through. */
   #waiting: Promise<void> | undefined;
+  /** Whether the next transaction begins a turn. */
+  #isFresh = true;
   #writtenMs = 0;
   #endedAt = 0;
   #restsUntil = 0;
@@ -39,6 +46,11 @@ export class Turns {
     this.#seenCommits = this.#otherCommits();
   }
 
+  /** While a transaction waits until others have ended theirs: resolves when it is through. */
+  get waiting(): Promise<void> | undefined {
+    return this.#waiting;
+  }
+
   /** Runs a transaction, at once where it can be. Rejects with its error, which is a busy one when the time was up. */
   async take<T>(transaction: () => T): Promise<T> {
     const givesUpAt = performance.now() + this.#options.busyTimeoutMs;
@@ -48,22 +60,36 @@ export class Turns {
         return this.#run(transaction);
       } catch (error) {
         if (!this.#isBusy(error) || performance.now() >= givesUpAt) throw error;
+        if (performance.now() - this.#endedAt < REST_MS) this.#options.crowd.join();
       }
     }
     const through = Promise.withResolvers<void>();
     this.#waiting = through.promise;
     try {
-      for (;;) {
-        await untilNextLook(this.#restsUntil - performance.now());
-        try {
-          return this.#run(transaction);
-        } catch (error) {
-          if (!this.#isBusy(error) || performance.now() >= givesUpAt) throw error;
-        }
-      }
+      return await this.#onceFree(transaction, givesUpAt);
     } finally {
       this.#waiting = undefined;
       through.resolve();
+    }
+  }
+
+  async #onceFree<T>(transaction: () => T, givesUpAt: number): Promise<T> {
+    const { crowd } = this.#options;
+    const since = performance.now();
+    const size = crowd.sizeAt(since);
+    let lookAt = since + nextLookMs(size, 0, Math.random());
+    for (;;) {
+      await elapse(Math.max(this.#restsUntil, Math.min(lookAt, givesUpAt)) - performance.now());
+      const waitedMs = performance.now() - since;
+      if (waitedMs >= LONG_WAIT_MS) crowd.join();
+      this.#isFresh = true;
+      try {
+        return this.#run(transaction);
+      } catch (error) {
+        const now = performance.now();
+        if (!this.#isBusy(error) || now >= givesUpAt) throw error;
+        lookAt = now + nextLookMs(size, waitedMs, Math.random());
+      }
     }
   }
 
@@ -72,7 +98,8 @@ export class Turns {
     const result = transaction();
     const endedAt = performance.now();
     // Where it was left alone for long enough, who waited has had it.
-    if (beganAt - this.#endedAt >= REST_MS) this.#writtenMs = 0;
+    if (this.#isFresh || beganAt - this.#endedAt >= REST_MS) this.#writtenMs = 0;
+    this.#isFresh = false;
     this.#writtenMs += endedAt - beganAt;
     this.#endedAt = endedAt;
     if (this.#writtenMs >= TURN_MS) this.#endTurn(endedAt);

@@ -39,10 +39,7 @@ export class Watchers {
     // Others who watch this queue have not been told of what came since the last look.
     if (!this.#watchesQueue(queue)) this.#hasWork(queue);
     this.#watchers.add(watcher);
-    if (this.#seenCommits !== undefined && this.#timer === undefined) {
-      this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS);
-      unref(this.#timer);
-    }
+    this.#start();
     return {
       close: async () => {
         this.#watchers.delete(watcher);
@@ -74,7 +71,15 @@ export class Watchers {
     }
   }
 
+  /** Who was told while a transaction waits, and claimed, would have to wait behind it: it is soon enough when that is through. */
+  #lookAfter(waiting: Promise<void>): void {
+    this.#stop();
+    void waiting.then(() => this.#start());
+  }
+
   #look(): void {
+    const { waiting } = this.#connection;
+    if (waiting !== undefined) return this.#lookAfter(waiting);
     try {
       const commits = this.#connection.otherCommits();
       if (commits === this.#seenCommits) return;
@@ -110,6 +115,12 @@ export class Watchers {
     const watchers = [...this.#watchers];
     this.close();
     for (const watcher of watchers) watcher.onEnd(error);
+  }
+
+  #start(): void {
+    if (this.#watchers.size === 0 || this.#seenCommits === undefined || this.#timer !== undefined) return;
+    this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS);
+    unref(this.#timer);
   }
 
   #stop(): void {

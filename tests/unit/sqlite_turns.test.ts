@@ -1,6 +1,7 @@
 /** Several connections on one file, and whose turn it is. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { Crowd } from "../../adapters/sqlite/crowd.ts";
 import { Turns } from "../../adapters/sqlite/turns.ts";
 import { BrokerError } from "../../src/errors.ts";
 import { claim, ids, put, take } from "../support/conformance_steps.ts";
@@ -55,6 +56,29 @@ describe("while another connection has the database", () => {
     }
   });
 
+  test("who has to wait right after it wrote counts itself in, and others that waited lately", async () => {
+    const queue = await scratch.queue(scratch.database({ busyTimeoutMs: 60_000 }));
+    block();
+    blocker.run("INSERT INTO eddy_crowd (connection, at) VALUES ('gone', 0), ('here', ?)", [
+      Date.now() + 60_000,
+    ]);
+    blocker.run("COMMIT");
+    await put(queue, "a");
+    const crowd = () => blocker.query("SELECT connection FROM eddy_crowd").values().flat();
+    expect(crowd()).toEqual(["gone", "here"]);
+    // The machine may take its time between the two: then it is tried again.
+    while (crowd().includes("gone")) {
+      blocker.run("UPDATE eddy_crowd SET at = ? WHERE connection = 'here'", [Date.now()]);
+      await put(queue, "b");
+      blocker.run("BEGIN IMMEDIATE");
+      const waiting = put(queue, "c");
+      blocker.run("ROLLBACK");
+      await waiting;
+    }
+    expect(crowd()).toContain("here");
+    expect(crowd()).toHaveLength(2);
+  });
+
   test("a broker that is closed meanwhile says so", async () => {
     const broker = scratch.broker(scratch.database({ busyTimeoutMs: 60_000 }));
     const queue = broker.queue("work", { leaseMs: 30_000, requestTimeoutMs: 5000, dedupeWindowMs: 60_000 });
@@ -70,9 +94,18 @@ describe("while another connection has the database", () => {
 describe("turns", () => {
   const BUSY = new Error("busy");
   let commits = 0;
+  let crowd: Crowd;
+  beforeEach(() => {
+    crowd = new Crowd();
+  });
 
   function turns(busyTimeoutMs = 60_000): Turns {
-    return new Turns({ busyTimeoutMs, otherCommits: () => commits, isBusy: (error) => error === BUSY });
+    return new Turns({
+      busyTimeoutMs,
+      otherCommits: () => commits,
+      isBusy: (error) => error === BUSY,
+      crowd,
+    });
   }
 
   /** Writes for longer than a turn may last. */
@@ -125,6 +158,7 @@ describe("turns", () => {
         throw new Error("on purpose");
       },
       isBusy: () => true,
+      crowd,
     });
     await all.take(write);
     expect(isAtOnce(all)).toBe(true);
@@ -141,5 +175,39 @@ describe("turns", () => {
     expect(failing).rejects.toThrow("on purpose");
     expect(await next).toBe("next");
     expect(tries).toBe(2);
+  });
+
+  /** Takes a transaction that is in others' way for so many milliseconds; answers how often it was tried. */
+  async function tries(all: Turns, busyMs: number): Promise<number> {
+    const freeAt = performance.now() + busyMs;
+    let count = 0;
+    await all.take(() => {
+      count += 1;
+      if (performance.now() < freeAt) throw BUSY;
+      crowd.countAt(performance.now(), () => 64);
+    });
+    return count;
+  }
+
+  test("who waits for long is one of a crowd, and looks the more seldom then, the more they are", async () => {
+    const all = turns();
+    expect(crowd.sizeAt(performance.now())).toBe(1);
+    await tries(all, 60);
+    expect(crowd.sizeAt(performance.now())).toBe(64);
+    expect(await tries(all, 200)).toBeLessThan(10);
+  });
+
+  test("in a crowd, too, it gives up when the time is up", async () => {
+    const all = turns(20);
+    crowd.join();
+    crowd.countAt(performance.now(), () => 64);
+    const failing = all
+      .take(() => {
+        throw BUSY;
+      })
+      .catch((error: unknown) => error);
+    // The next look would be later still.
+    const late = new Promise((resolve) => setTimeout(() => resolve("late"), 50));
+    expect(await Promise.race([failing, late])).toBe(BUSY);
   });
 });

@@ -1,5 +1,6 @@
 /** Who watches one connection learns what another's commits mean for the next due time, and of nothing else. */
 
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { BrokerQueue, Watch } from "../../src/broker.ts";
 import { ids, job, put, take } from "../support/conformance_steps.ts";
@@ -104,4 +105,21 @@ test("a watch begun anew knows nothing of the one before", async () => {
   await put(other, later("c", 4000));
   await lookOn();
   expect(wakes).toBe(0);
+});
+
+test("while a transaction of its own waits for others it is told nothing, and all when that is through", async () => {
+  await put(other, job("a"));
+  const blocker = new Database(scratch.file);
+  await begin();
+  blocker.run("BEGIN IMMEDIATE");
+  const waiting = queue.renew(["none"]);
+  // Another's commit, and not free for a moment.
+  blocker.run("UPDATE eddy_queues SET memo = 'changed'");
+  blocker.run("COMMIT; BEGIN IMMEDIATE");
+  await lookOn();
+  expect(wakes).toBe(0);
+  blocker.run("COMMIT");
+  blocker.close();
+  await waiting;
+  await untilWoken(1);
 });
