@@ -8,13 +8,15 @@
  * @module
  */
 
-/** The mean gap between one's looks, in milliseconds, for each that wants the database. */
-const GAP_MS = 2;
+/** The mean gap between looks of who knows of no others, in milliseconds. */
+const ALONE_MS = 2;
+/** By how much it grows with each of them, in milliseconds. */
+const GAP_MS = 3;
 /**
- * Each look comes sooner than the one before; who has waited for so many milliseconds, for each that wants the database, looks as often
- * as if there were no others. A round of turns takes less, mostly, so that who waited longest is next, mostly.
+ * Each look comes sooner than the one before; who has waited for so many milliseconds, for each other that wants the database, looks as
+ * often as if there were none. A round of turns takes less, mostly, so that who waited longest is next, mostly.
  */
-const WAIT_MS = 12;
+const WAIT_MS = 15;
 /** Where more want the database than so many, they look as if they were so many: the waits must end within `busyTimeoutMs`. */
 const MOST = 64;
 
@@ -58,7 +60,7 @@ export class Crowd {
  * @param random in [0, 1): they must not look in step.
  */
 export function nextLookMs(crowd: number, waitedMs: number, random: number): number {
-  const count = Math.min(MOST, crowd);
-  const gaps = Math.max(1, count - waitedMs / WAIT_MS);
-  return GAP_MS * gaps * (0.5 + random);
+  const others = Math.min(MOST, crowd) - 1;
+  const gaps = Math.max(0, others - waitedMs / WAIT_MS);
+  return (ALONE_MS + GAP_MS * gaps) * (0.5 + random);
 }

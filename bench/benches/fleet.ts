@@ -139,7 +139,7 @@ export const fleet: Bench = {
       await grow(
         context,
         { kind: "sqlite", file: scratch.file(), synchronous: "full" },
-        context.pick(200_000, 60_000, 300),
+        context.pick(400_000, 60_000, 300),
         context.pick(24_000, 4_000, 50),
       );
     } finally {
