@@ -14,8 +14,12 @@ const TURN_MS = 20;
 const REST_MS = 4;
 /** Others that have not been noticed for so long, in milliseconds, are not stepped back for. */
 const RECENT_MS = 500;
-/** Who waited for so long, in milliseconds, is one of a crowd, as is whose turn others end. */
+/**
+ * Who waited for so long, in milliseconds, and for so many times as long as it did not want the database before, is one of a crowd, as is whose
+ * turn others end. Who only comes now and then is not, and looks often.
+ */
 const LONG_WAIT_MS = 50;
+const LONG_WAIT_TIMES = 4;
 
 export interface TurnOptions {
   /** How long a transaction waits for others' to end, in milliseconds. */
@@ -77,11 +81,12 @@ export class Turns {
     const { crowd } = this.#options;
     const since = performance.now();
     const size = crowd.sizeAt(since);
+    const longMs = Math.max(LONG_WAIT_MS, LONG_WAIT_TIMES * (since - this.#endedAt));
     let lookAt = since + nextLookMs(size, 0, Math.random());
     for (;;) {
       await elapse(Math.max(this.#restsUntil, Math.min(lookAt, givesUpAt)) - performance.now());
       const waitedMs = performance.now() - since;
-      if (waitedMs >= LONG_WAIT_MS) crowd.join();
+      if (waitedMs >= longMs) crowd.join();
       this.#isFresh = true;
       try {
         return this.#run(transaction);
