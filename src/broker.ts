@@ -86,6 +86,11 @@ export interface QueueSettings {
   readonly requestTimeoutMs: number;
   /** How long an id chosen by the caller keeps a second job of that id out, in milliseconds. */
   readonly dedupeWindowMs: number;
+  /**
+   * Whether {@linkcode BrokerQueue.open} makes what is missing; true by default. False is for whoever only looks: where the engine would keep a queue for
+   * ever once it was opened, nothing is made or changed. Where next to nothing is left by an opening it makes no difference.
+   */
+  readonly create?: boolean;
 }
 
 /** One connection to an engine. Making one does no I/O. */
@@ -285,6 +290,7 @@ export interface BrokerQueue {
    *
    * @throws {BrokerRefusedError} when the engine is set up so that jobs could be lost; the message names the setting and
    * the mend. Such an error is final.
+   * @throws {QueueAbsentError} when the queue is not there, and the settings' `create` is false.
    * @throws {BrokerError} when it cannot be reached; may be tried again.
    */
   open(): Promise<void>;

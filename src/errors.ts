@@ -37,6 +37,11 @@ export class BrokerRefusedError extends BrokerError {
   override name = "BrokerRefusedError";
 }
 
+/** A queue that was only to be looked at (`create: false`) is not there. Nothing was made. */
+export class QueueAbsentError extends BrokerRefusedError {
+  override name = "QueueAbsentError";
+}
+
 /** The reason of an aborted `job.signal`: the lease ran out or was taken away. The job's verdict is not sent. */
 export class LeaseLostError extends Error {
   override name = "LeaseLostError";

@@ -53,6 +53,7 @@ export {
   JobTimeoutError,
   LeaseLostError,
   PermanentError,
+  QueueAbsentError,
   WorkerStoppedError,
 } from "./errors.ts";
 export type { EddyEvent, EventListener } from "./events.ts";

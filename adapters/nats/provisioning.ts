@@ -7,7 +7,7 @@
  * @module
  */
 import type { QueueSettings } from "../../src/broker.ts";
-import { BrokerRefusedError } from "../../src/errors.ts";
+import { BrokerRefusedError, QueueAbsentError } from "../../src/errors.ts";
 import {
   Api,
   ApiError,
@@ -52,8 +52,9 @@ export class Provisioning {
   }
 
   /**
-   * Makes and checks the streams, and checks the consumers that are there.
+   * Makes and checks the streams, and checks the consumers that are there. With `create: false` it only checks.
    *
+   * @throws {QueueAbsentError} when a stream is not there and is not to be made.
    * @throws {BrokerRefusedError} when jobs could be lost; the message names the setting and the mend.
    */
   async open(settings: QueueSettings): Promise<void> {
@@ -63,11 +64,12 @@ export class Provisioning {
     assertVersion(session);
     const api = new Api(session, "open", settings.requestTimeoutMs);
     const memory = options.storage === "memory";
+    const makes = settings.create !== false;
     const [jobs] = await Promise.all([
-      this.#stream(api, jobsStream(names, settings.dedupeWindowMs, options), (config) =>
+      this.#stream(api, jobsStream(names, settings.dedupeWindowMs, options), makes, (config) =>
         jobsObjection(config, names, memory),
       ),
-      this.#stream(api, deadStream(names, options), (config) => deadObjection(config, names, memory)),
+      this.#stream(api, deadStream(names, options), makes, (config) => deadObjection(config, names, memory)),
     ]);
     const largest = Math.min(session.maxPayload, sizeLimit(jobs));
     core.maxMessageBytes = largest;
@@ -182,7 +184,7 @@ export class Provisioning {
       this.#refuse("open", `the consumer ${consumer} of the stream ${stream} is not there; make it`);
     }
     this.#check(core.lanes.primary, info.config, settings);
-    await this.#exhausted.open(session, info, settings.requestTimeoutMs);
+    if (settings.create !== false) await this.#exhausted.open(session, info, settings.requestTimeoutMs);
     return info.config;
   }
 
@@ -190,13 +192,16 @@ export class Provisioning {
   async #stream(
     api: Api,
     wanted: StreamConfig,
+    makes: boolean,
     objection: (config: StreamConfig) => string | undefined,
   ): Promise<StreamConfig> {
-    let config = (await this.#find(api, wanted.name)) ?? (await this.#create(api, wanted));
+    const found = await this.#find(api, wanted.name);
+    if (found === undefined && !makes) this.#absent(wanted.name);
+    let config = found ?? (await this.#create(api, wanted));
     const why = objection(config);
     if (why !== undefined) this.#refuse("open", `the stream ${wanted.name} ${why}`);
     // A longer window keeps every promise that a shorter one does.
-    if ((config.duplicate_window ?? 0) < (wanted.duplicate_window ?? 0)) {
+    if (makes && (config.duplicate_window ?? 0) < (wanted.duplicate_window ?? 0)) {
       try {
         const changed = { ...config, duplicate_window: wanted.duplicate_window };
         config = (await api.ask<{ config: StreamConfig }>(`STREAM.UPDATE.${wanted.name}`, changed)).config;
@@ -245,6 +250,14 @@ export class Provisioning {
     this.#refuse(
       "open",
       `its subjects (${(wanted.subjects ?? []).join(", ")}) are those of another stream already (${others}); use another prefix, in more than the case of its letters, or take them from that stream`,
+    );
+  }
+
+  #absent(stream: string): never {
+    throw new QueueAbsentError(
+      "nats",
+      "open",
+      `Cannot open queue ${this.#core.name}: it is not there, for the server has no stream ${stream}; name another, or enqueue a job first`,
     );
   }
 

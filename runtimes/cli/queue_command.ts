@@ -65,7 +65,7 @@ export interface QueueCommand<F extends Flags> {
   readonly exits?: Readonly<Record<number, string>>;
   /** Its own flags. */
   readonly flags?: F;
-  /** Whether a broker's file that is not there is made; else the command ends there. */
+  /** Whether a broker's file or a queue that is not there is made; else the command ends there. */
   readonly makes?: boolean;
   /** Throws a `UsageError` for what can be refused before the broker is asked. */
   check?(args: QueueArgs<F>): void;
@@ -97,8 +97,9 @@ export function defineQueueCommand<const F extends Flags = Record<never, never>>
       const known = await knownWorker(given, context);
       const definition = defineQueue(name, known?.definition, { found: known?.found });
       return await withBroker(context, given.broker, async (broker, spec) => {
-        if (command.makes !== true) assertThere(spec);
-        const queue = await openQueue(broker, definition, known?.definition);
+        const makes = command.makes === true;
+        if (!makes) assertThere(spec);
+        const queue = await openQueue(broker, definition, known?.definition, makes);
         const handled = known?.definition.queues.find((one) => one.handler.queue === definition);
         const { maxAttempts } = handled?.options ?? {};
         return await command.run({ ...atQueue(broker, queue, context.io, given.json), maxAttempts }, args);

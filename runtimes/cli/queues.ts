@@ -135,15 +135,21 @@ export function defineQueue(
   return queue(name, { codec });
 }
 
-/** Opens a queue of the broker. */
+/**
+ * Opens a queue of the broker.
+ *
+ * @param create whether it is made where it is missing.
+ * @throws {QueueAbsentError} when it is not, and the broker can tell.
+ */
 export async function openQueue(
   broker: Broker,
   definition: QueueDefinition,
-  worker?: WorkerDefinition,
+  worker: WorkerDefinition | undefined,
+  create: boolean,
 ): Promise<BrokerQueue> {
   const known = worker?.queues.find((one) => one.handler.queue === definition);
   const settings = known?.options.settings ?? resolveOptions(definition.handle(() => {})).settings;
-  const opened = broker.queue(definition.name, settings);
+  const opened = broker.queue(definition.name, { ...settings, create });
   await opened.open();
   return opened;
 }

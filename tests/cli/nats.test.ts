@@ -1,6 +1,7 @@
-/** Commands on a real NATS server: a login that it refuses is told by the variables that hold it. */
+/** Commands on a real NATS server: a login that it refuses is told by the variables that hold it, and looks leave nothing behind. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { startNats } from "../support/nats_server.ts";
+import { Operator } from "../support/nats_tap.ts";
 import { eddy } from "./process.ts";
 
 // Starts a server and processes.
@@ -34,6 +35,36 @@ test("a login that is refused is told by its variables, never by what they hold"
     const right = await stats({ EDDY_NATS_USER: "ada", EDDY_NATS_PASSWORD: "hush-1" });
     expect([right.code, right.err]).toEqual([0, ""]);
   } finally {
+    await server.stop();
+  }
+});
+
+test("what looks at a queue, or needs its jobs, makes none of a mistyped name", async () => {
+  const server = await startNats();
+  const operator = await Operator.connect(server.url);
+  try {
+    const run = (...args: string[]) => eddy(args, { env: { EDDY_BROKER: server.url } });
+    const streams = async () => (await operator.api<{ streams: string[] | null }>("STREAM.NAMES")).streams;
+    const commands = [["peek"], ["dead"], ["redrive"], ["clear", "--state", "ready"], ["resume"]] as const;
+    for (const [command, ...flags] of commands) {
+      const { code, out, err } = await run(command, "emial", ...flags);
+      expect([command, code, out]).toEqual([command, 1, ""]);
+      expect(err).toBe(
+        "Cannot open queue emial: it is not there, for the server has no stream EDDY_JOBS_emial; name another, or enqueue a job first\n",
+      );
+    }
+    expect((await run("stats", "emial")).out).toMatch(/\nemial +0 +0 +0 +0 +not there yet\n$/);
+    expect(await streams()).toBeNull();
+    expect((await run("pause", "emails")).code).toBe(0);
+    expect((await streams())?.sort()).toEqual(["EDDY_DEAD_emails", "EDDY_JOBS_emails"]);
+    const { out } = await run("stats", "emails", "emial", "--json");
+    const zeros = { ready: 0, delayed: 0, held: 0, dead: 0 };
+    expect(JSON.parse(out)).toEqual([
+      { queue: "emails", ...zeros, paused: true },
+      { queue: "emial", ...zeros, paused: false, absent: true },
+    ]);
+  } finally {
+    await operator.close();
     await server.stop();
   }
 });

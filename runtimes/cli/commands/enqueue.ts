@@ -139,7 +139,7 @@ there already, in their order, of standard input's the first ${MOST_IDS.toLocale
             "Cannot enqueue into memory:: the jobs would end with this command; name another broker",
           );
         }
-        const opened = await openQueue(broker, definition, worker);
+        const opened = await openQueue(broker, definition, worker, true);
         const maxBodyBytes = Math.min(flags["max-body-bytes"], opened.limits.maxBodyBytes);
         const producer = new Producer({ broker, platform: context.platform });
         const source = { context, producer, definition, maxBodyBytes, job, ids: flags.ids, json: flags.json };

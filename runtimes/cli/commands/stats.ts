@@ -3,6 +3,10 @@
  *
  * @module
  */
+import type { Broker, QueueSizes } from "../../../src/broker.ts";
+import { QueueAbsentError } from "../../../src/errors.ts";
+import type { QueueDefinition } from "../../../src/queue.ts";
+import type { WorkerDefinition } from "../../../src/worker.ts";
 import {
   ANY_QUEUE_FLAG,
   BROKER_FLAG,
@@ -32,7 +36,7 @@ export default defineCommand({
   args: "[QUEUE…]",
   summary: "Show the sizes of queues",
   about: `Shows the queues named, else those of the worker (--worker, else ./worker.ts, else, in Eddy's own checkout, the example).
-A queue that nobody has used yet shows 0 everywhere.`,
+A queue that nobody has used yet shows 0 everywhere; on NATS it is "not there yet", and is not made.`,
   exits: { 0: "the sizes were shown", 1: FAILED_HELP },
   notes: BROKER_HELP,
   flags: {
@@ -55,11 +59,7 @@ A queue that nobody has used yet shows 0 everywhere.`,
       assertThere(spec);
       const rows = [];
       for (const definition of definitions) {
-        const opened = await openQueue(broker, definition, worker);
-        rows.push({
-          queue: definition.name,
-          ...(await offered(broker, opened, "tell sizes", opened.sizes)()),
-        });
+        rows.push({ queue: definition.name, ...(await sizesOf(broker, definition, worker)) });
       }
       if (flags.json) context.io.out(JSON.stringify(rows));
       else {
@@ -69,7 +69,7 @@ A queue that nobody has used yet shows 0 everywhere.`,
           row.delayed,
           row.held,
           row.dead,
-          row.paused ? "paused" : "",
+          row.absent ? "not there yet" : row.paused ? "paused" : "",
         ]);
         for (const line of table(["queue", "ready", "delayed", "held", "dead", ""], cells))
           context.io.out(line);
@@ -78,6 +78,26 @@ A queue that nobody has used yet shows 0 everywhere.`,
     });
   },
 });
+
+interface Sizes extends QueueSizes {
+  /** Whether the queue is not there; left out where it is, or where the broker cannot tell. */
+  readonly absent?: true;
+}
+
+async function sizesOf(
+  broker: Broker,
+  definition: QueueDefinition,
+  worker: WorkerDefinition | undefined,
+): Promise<Sizes> {
+  try {
+    const opened = await openQueue(broker, definition, worker, false);
+    return await offered(broker, opened, "tell sizes", opened.sizes)();
+  } catch (error) {
+    // One of a worker's queues may not have been used yet.
+    if (!(error instanceof QueueAbsentError)) throw error;
+    return { ready: 0, delayed: 0, held: 0, dead: 0, paused: false, absent: true };
+  }
+}
 
 /** The worker whose queues there are. Without a QUEUE its queues are shown, so there has to be one. */
 async function workerOf(
