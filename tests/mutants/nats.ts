@@ -109,4 +109,12 @@ export const NATS: readonly Mutant[] = [
     replace: "if (lease === undefined || now < Number.MAX_VALUE) return lease;",
     tests: CONNECTION,
   },
+  {
+    name: "nats-look-makes-none",
+    loses: "a look makes no queue of a mistyped name",
+    file: "adapters/nats/provisioning.ts",
+    search: "if (found === undefined && !makes) this.#absent(wanted.name);",
+    replace: "if (found === undefined && wanted.name === undefined) this.#absent(wanted.name);",
+    tests: ["tests/adapters/nats_absent.test.ts"],
+  },
 ];
