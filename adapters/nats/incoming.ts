@@ -149,19 +149,20 @@ export class IncomingReader {
   }
 }
 
-function messageOf(bytes: Uint8Array, at: number, { end, lineEnd, bodyAt }: Piece): Incoming {
-  const line = decoder.decode(bytes.subarray(at, lineEnd));
-  const subjectAt = line.indexOf(" ") + 1;
-  const subjectTo = line.indexOf(" ", subjectAt);
-  const replyAt = line.indexOf(" ", subjectTo + 1) + 1;
+function messageOf(bytes: Uint8Array, at: number, { end, bodyAt }: Piece): Incoming {
+  // Line and headers at once: to be called costs the runtime's decoder more than its work.
+  const text = decoder.decode(bytes.subarray(at, bodyAt));
+  const lineTo = text.indexOf("\r");
+  const subjectAt = text.indexOf(" ") + 1;
+  const subjectTo = text.indexOf(" ", subjectAt);
+  const replyAt = text.indexOf(" ", subjectTo + 1) + 1;
   // Behind the reply, where there is one, stand one number or two.
-  const headersAt = lineEnd + 2;
-  let replyTo = line.lastIndexOf(" ");
-  if (bytes[at] === H) replyTo = line.lastIndexOf(" ", replyTo - 1);
+  let replyTo = text.lastIndexOf(" ", lineTo);
+  if (bytes[at] === H) replyTo = text.lastIndexOf(" ", replyTo - 1);
   return {
-    subject: line.slice(subjectAt, subjectTo),
-    reply: replyTo > replyAt ? line.slice(replyAt, replyTo) : "",
-    headers: bodyAt > headersAt ? decoder.decode(bytes.subarray(headersAt, bodyAt)) : "",
+    subject: text.slice(subjectAt, subjectTo),
+    reply: replyTo > replyAt ? text.slice(replyAt, replyTo) : "",
+    headers: text.slice(lineTo + 2),
     data: bytes.subarray(bodyAt, end - 2),
   };
 }

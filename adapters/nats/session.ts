@@ -203,8 +203,13 @@ export class Session {
     });
   }
 
-  /** Messages to a subject are given to `take` as they come. One that the server does not permit ends the connection. */
+  /**
+   * Messages to a subject are given to `take` as they come. One that the server does not permit ends the connection.
+   *
+   * @throws {BrokerError} when the connection is over: the library would throw an error of its own.
+   */
   subscribe(subject: string, take: (message: Incoming) => void): Inbox {
+    if (!this.#isUp) throw this.lost("claim");
     // The library tells the server of it, but its messages come past the library.
     const subscription = this.#nc.subscribe(subject, { callback: () => {} });
     const { incoming } = this.#socket;

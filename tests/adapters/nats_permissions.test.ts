@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { NatsBroker } from "../../adapters/nats/mod.ts";
 import type { BrokerQueue } from "../../src/broker.ts";
-import { BrokerRefusedError } from "../../src/errors.ts";
-import { ACK, put, settle, take } from "../support/conformance_steps.ts";
+import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
+import { ACK, job, put, settle, take } from "../support/conformance_steps.ts";
 import { LONG } from "../support/nats_fixture.ts";
 import { type NatsServer, startNats } from "../support/nats_server.ts";
 
@@ -14,6 +14,7 @@ const FORBIDDEN = {
   pulls: ["publish", "$JS.API.CONSUMER.MSG.NEXT.>"],
   inboxes: ["subscribe", "_INBOX.>"],
   news: ["subscribe", "eddy.news.>"],
+  removals: ["publish", "$JS.API.STREAM.MSG.DELETE.>"],
 } as const;
 
 let server: NatsServer;
@@ -44,6 +45,21 @@ async function withQueues(
     await all.close();
   }
 }
+
+/** A connection that is refused twice ends: what goes on over it must not see the library's own error. */
+test("removals: no claim beside delayed jobs throws anything but the port's errors", async () => {
+  await withQueues("removals", async (queue) => {
+    await queue.open();
+    await queue.enqueue("delayed", [job("c", { delayMs: 1 }), job("d", { delayMs: 1 })]);
+    for (let claims = 0; claims < 4; claims++) {
+      const error = await take(queue, 1).then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      );
+      if (error !== undefined) expect(error).toBeInstanceOf(BrokerError);
+    }
+  });
+});
 
 async function refusal(verb: Promise<unknown>): Promise<string> {
   const error = await verb.then(
