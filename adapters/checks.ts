@@ -14,6 +14,8 @@ import {
   type QueueSettings,
   type RawBody,
 } from "../src/broker.ts";
+import { kindOf } from "../src/known_fields.ts";
+import { LONGEST_TIMER_MS } from "../src/options.ts";
 
 const MEMO = /^[\x20-\x7e]{0,256}$/;
 const encoder = new TextEncoder();
@@ -36,7 +38,35 @@ export function checkFunction(what: string, name: string, value: unknown, exampl
   throw new TypeError(`Cannot use ${what}: ${name} is ${found}; give a function, as in ${example}`);
 }
 
-/** @throws {RangeError} when the name is no queue's name or a setting is not a positive whole number. */
+/**
+ * A whole number among a constructor's options, from `least` to `most`.
+ *
+ * @throws {TypeError} when it is no number; its kind is named, for `"5"` would read like one.
+ * @throws {RangeError} when it is out of range.
+ */
+export function checkWhole(
+  what: string,
+  name: string,
+  value: unknown,
+  least: number,
+  most = Number.MAX_SAFE_INTEGER,
+): number {
+  const isNumber = typeof value === "number";
+  if (isNumber && Number.isSafeInteger(value) && value >= least && value <= most) return value;
+  const range = most === Number.MAX_SAFE_INTEGER ? `from ${least} on` : `from ${least} to ${most}`;
+  const text = `Cannot use ${what}: ${name} is ${isNumber ? value : kindOf(value)}; give a whole number ${range}`;
+  throw isNumber ? new RangeError(text) : new TypeError(text);
+}
+
+/** A time in milliseconds that a timer is set to, from 1 on: as {@linkcode checkWhole}. A timer that is set to more fires at once. */
+export function checkTimerMs(what: string, name: string, value: unknown): number {
+  return checkWhole(what, name, value, 1, LONGEST_TIMER_MS);
+}
+
+/**
+ * @throws {RangeError} when the name is no queue's name, a setting is not a positive whole number, or `requestTimeoutMs` is more than a timer can be
+ * set to.
+ */
 export function checkQueue(name: string, settings: QueueSettings): void {
   if (!isQueueName(name)) {
     throw new RangeError(
@@ -47,7 +77,12 @@ export function checkQueue(name: string, settings: QueueSettings): void {
     const value = settings[field];
     if (!Number.isSafeInteger(value) || value < 1) {
       throw new RangeError(
-        `Cannot open the queue ${name}: ${field} is ${value}; it must be an integer above 0`,
+        `Cannot open the queue ${name}: ${field} is ${typeof value === "number" ? value : kindOf(value)}; it must be an integer above 0`,
+      );
+    }
+    if (field === "requestTimeoutMs" && value > LONGEST_TIMER_MS) {
+      throw new RangeError(
+        `Cannot open the queue ${name}: ${field} is ${value}; it must be at most ${LONGEST_TIMER_MS}`,
       );
     }
   }

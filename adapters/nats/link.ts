@@ -16,6 +16,7 @@ import {
   usernamePasswordAuthenticator,
 } from "nats.ws";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
+import { LONGEST_TIMER_MS } from "../../src/options.ts";
 import { onAbort } from "./aborting.ts";
 import { NatsConnectError, whyNoConnection } from "./dial_failure.ts";
 import type { ResolvedNatsOptions } from "./options.ts";
@@ -174,7 +175,7 @@ export class Link {
     try {
       const dialling = connect(options);
       // Whatever the library does about its own timeout, ours ends the socket and so the dial.
-      late = setTimeout(() => socket?.close(), connectTimeoutMs + 50);
+      late = setTimeout(() => socket?.close(), Math.min(connectTimeoutMs + 50, LONGEST_TIMER_MS));
       const nc = await dialling;
       return new Session(nc, socket as SteadySocket, new URL(url).origin, inbox, () => void this.probe());
     } catch (error) {

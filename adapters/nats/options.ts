@@ -4,7 +4,7 @@
  * @module
  */
 
-import { checkFunction, checkOptions } from "../checks.ts";
+import { checkFunction, checkOptions, checkTimerMs, checkWhole } from "../checks.ts";
 
 /** A stream and a consumer that are there already and feed a queue with jobs. */
 export interface NatsSource {
@@ -78,6 +78,7 @@ export interface ResolvedNatsOptions {
   readonly random: () => number;
 }
 
+const WHAT = "the NATS broker";
 const PREFIX = /^[A-Za-z0-9_-]{1,60}$/;
 /** What may stand in a stream's or consumer's name and in a subject's token. */
 const NAME = /^[^\s.*>/\\]{1,200}$/;
@@ -89,7 +90,7 @@ const NAME = /^[^\s.*>/\\]{1,200}$/;
  * @throws {RangeError} when a number is out of range.
  */
 export function resolveNatsOptions(options: NatsBrokerOptions): ResolvedNatsOptions {
-  checkOptions("the NATS broker", options, "{ url }");
+  checkOptions(WHAT, options, "{ url }");
   const urls =
     typeof options.url === "string" ? [options.url] : Array.isArray(options.url) ? options.url : [];
   if (urls.length === 0) refuse("url is missing; give the address of a WebSocket listener, as in wss://host");
@@ -100,7 +101,7 @@ export function resolveNatsOptions(options: NatsBrokerOptions): ResolvedNatsOpti
   if (storage !== "file" && storage !== "memory") refuse('storage is neither "file" nor "memory"');
   checkCredentials(options);
   const { openWebSocket = (url: string) => new WebSocket(url) } = options;
-  checkFunction("the NATS broker", "openWebSocket", openWebSocket, "(url) => new WebSocket(url)");
+  checkFunction(WHAT, "openWebSocket", openWebSocket, "(url) => new WebSocket(url)");
   return Object.freeze<ResolvedNatsOptions>({
     urls: Object.freeze(urls.map(checkUrl)),
     token: options.token,
@@ -110,13 +111,13 @@ export function resolveNatsOptions(options: NatsBrokerOptions): ResolvedNatsOpti
     credentials: options.credentials,
     prefix,
     storage,
-    replicas: positive("replicas", options.replicas ?? 1, 5),
+    replicas: checkWhole(WHAT, "replicas", options.replicas ?? 1, 1, 5),
     sources: Object.freeze(checkSources(options.sources ?? {})),
-    leastMaxDeliver: positive("leastMaxDeliver", options.leastMaxDeliver ?? 1000),
-    connectTimeoutMs: positive("connectTimeoutMs", options.connectTimeoutMs ?? 2_000),
-    pingEveryMs: positive("pingEveryMs", options.pingEveryMs ?? 2_000),
-    pongWithinMs: positive("pongWithinMs", options.pongWithinMs ?? 2_000),
-    reconnectMaxMs: positive("reconnectMaxMs", options.reconnectMaxMs ?? 1_000),
+    leastMaxDeliver: checkWhole(WHAT, "leastMaxDeliver", options.leastMaxDeliver ?? 1000, 1),
+    connectTimeoutMs: checkTimerMs(WHAT, "connectTimeoutMs", options.connectTimeoutMs ?? 2_000),
+    pingEveryMs: checkTimerMs(WHAT, "pingEveryMs", options.pingEveryMs ?? 2_000),
+    pongWithinMs: checkTimerMs(WHAT, "pongWithinMs", options.pongWithinMs ?? 2_000),
+    reconnectMaxMs: checkTimerMs(WHAT, "reconnectMaxMs", options.reconnectMaxMs ?? 1_000),
     openWebSocket,
     now: options.now ?? (() => performance.now()),
     random: options.random ?? (() => Math.random()),
@@ -173,15 +174,6 @@ function isName(text: unknown): text is string {
   return typeof text === "string" && NAME.test(text);
 }
 
-function positive(name: string, value: number, most = Number.MAX_SAFE_INTEGER): number {
-  if (!Number.isSafeInteger(value) || value < 1 || value > most) {
-    throw new RangeError(
-      `Cannot use the NATS broker: ${name} is ${value}; it must be an integer above 0${most < 100 ? ` and at most ${most}` : ""}`,
-    );
-  }
-  return value;
-}
-
 function refuse(why: string): never {
-  throw new TypeError(`Cannot use the NATS broker: ${why}`);
+  throw new TypeError(`Cannot use ${WHAT}: ${why}`);
 }

@@ -5,7 +5,7 @@
  */
 
 import { assertKnownFields } from "../../src/known_fields.ts";
-import { checkFunction, checkOptions } from "../checks.ts";
+import { checkFunction, checkOptions, checkTimerMs, checkWhole } from "../checks.ts";
 
 export interface RedisBrokerOptions {
   /** The address of Redis over HTTP, `https://…` or `http://…`, without credentials. */
@@ -41,6 +41,7 @@ export interface RedisBrokerOptions {
 
 export type ResolvedRedisOptions = Readonly<Required<RedisBrokerOptions>>;
 
+const WHAT = "the Redis broker";
 const PREFIX = /^[A-Za-z0-9_.:-]{1,100}$/;
 
 const OPTION_FIELDS: ReadonlySet<string> = new Set<keyof RedisBrokerOptions>([
@@ -63,7 +64,7 @@ const OPTION_FIELDS: ReadonlySet<string> = new Set<keyof RedisBrokerOptions>([
  * @throws {RangeError} when a number is out of range.
  */
 export function resolveRedisOptions(options: RedisBrokerOptions): ResolvedRedisOptions {
-  checkOptions("the Redis broker", options, "{ url, token }");
+  checkOptions(WHAT, options, "{ url, token }");
   assertKnownFields("use the Redis broker", "", options, OPTION_FIELDS);
   const url = typeof options.url === "string" && URL.canParse(options.url) ? new URL(options.url) : undefined;
   if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:")) {
@@ -92,25 +93,18 @@ export function resolveRedisOptions(options: RedisBrokerOptions): ResolvedRedisO
     throw new TypeError('Cannot use the Redis broker: onEvictions is neither "refuse" nor "ignore"');
   }
   const onWarning = options.onWarning ?? ((text) => console.warn(text));
-  checkFunction("the Redis broker", "onWarning", onWarning, "(text) => console.warn(text)");
+  checkFunction(WHAT, "onWarning", onWarning, "(text) => console.warn(text)");
   return Object.freeze({
     // As it was read: a text may end in what an address does not have (a bare `?`, a space), and paths are put behind it.
     url: `${url.origin}${url.pathname}`.replace(/\/+$/, ""),
     token: options.token,
     prefix,
     onEvictions,
-    verifyEveryMs: positive("verifyEveryMs", options.verifyEveryMs ?? 60_000),
-    watchSilenceMs: positive("watchSilenceMs", options.watchSilenceMs ?? 60_000),
-    maxBodyBytes: positive("maxBodyBytes", options.maxBodyBytes ?? 1_048_576),
-    maxRequestBytes: positive("maxRequestBytes", options.maxRequestBytes ?? 8_000_000),
-    maxReplyBytes: positive("maxReplyBytes", options.maxReplyBytes ?? 4_000_000),
+    verifyEveryMs: checkWhole(WHAT, "verifyEveryMs", options.verifyEveryMs ?? 60_000, 1),
+    watchSilenceMs: checkTimerMs(WHAT, "watchSilenceMs", options.watchSilenceMs ?? 60_000),
+    maxBodyBytes: checkWhole(WHAT, "maxBodyBytes", options.maxBodyBytes ?? 1_048_576, 1),
+    maxRequestBytes: checkWhole(WHAT, "maxRequestBytes", options.maxRequestBytes ?? 8_000_000, 1),
+    maxReplyBytes: checkWhole(WHAT, "maxReplyBytes", options.maxReplyBytes ?? 4_000_000, 1),
     onWarning,
   });
-}
-
-function positive(name: string, value: number): number {
-  if (!Number.isSafeInteger(value) || value < 1) {
-    throw new RangeError(`Cannot use the Redis broker: ${name} is ${value}; it must be an integer above 0`);
-  }
-  return value;
 }

@@ -6,7 +6,7 @@
  */
 import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { checkOptions } from "../checks.ts";
+import { checkOptions, checkWhole } from "../checks.ts";
 import {
   type SqlDriver,
   SqlRefusal,
@@ -62,7 +62,8 @@ const CHECK_EVERY_MS = 1000;
 /**
  * The database in a file, as a WAL database, so that readers never wait and several processes may share it.
  *
- * @throws {TypeError} when `synchronous` or `busyTimeoutMs` is none of the allowed values, or the file is not a path.
+ * @throws {TypeError} when `synchronous` is none of its two values, `busyTimeoutMs` no number, or the file is not a path.
+ * @throws {RangeError} when `busyTimeoutMs` is no whole number from 0 on.
  */
 export function fileSource(options: SqliteFileOptions, engine: FileEngine): SqlSource {
   checkOptions("SQLite", options, '{ file: "eddy.db" }');
@@ -71,9 +72,7 @@ export function fileSource(options: SqliteFileOptions, engine: FileEngine): SqlS
   if (synchronous !== "full" && synchronous !== "normal") {
     throw new TypeError(`Cannot use SQLite: synchronous is ${synchronous}; it must be "full" or "normal"`);
   }
-  if (!Number.isInteger(busyTimeoutMs) || busyTimeoutMs < 0) {
-    throw new TypeError(`Cannot use SQLite: busyTimeoutMs is ${busyTimeoutMs}; it must be an integer from 0`);
-  }
+  checkWhole("SQLite", "busyTimeoutMs", busyTimeoutMs, 0);
   const trouble = (error: unknown) => troubleOf(engine.codeOf(error));
   return {
     where: file,

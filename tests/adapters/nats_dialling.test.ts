@@ -122,6 +122,22 @@ const CASES: readonly Case[] = [
 ];
 
 describe("on Bun", () => {
+  test("the longest times are none that fire at once", async () => {
+    const longest = 2_147_483_647;
+    const broker = new NatsBroker({
+      url: nats.url,
+      connectTimeoutMs: longest,
+      pingEveryMs: longest,
+      pongWithinMs: longest,
+      reconnectMaxMs: longest,
+    });
+    try {
+      await broker.queue("q", { ...SETTINGS, requestTimeoutMs: 20_000 }).open();
+    } finally {
+      await broker.close();
+    }
+  });
+
   test.each(CASES)("$name", async ({ options, kind, text }) => {
     const broker = new NatsBroker(options());
     try {

@@ -5,6 +5,7 @@ import { NatsBroker } from "../../adapters/nats/mod.ts";
 import { RedisBroker } from "../../adapters/redis/mod.ts";
 import { bunSqlite } from "../../adapters/sqlite/bun_driver.ts";
 import { SqliteBroker } from "../../adapters/sqlite/mod.ts";
+import type { Broker } from "../../src/broker.ts";
 
 const MAKE: Readonly<Record<string, (options: unknown) => unknown>> = {
   memory: (options) => new MemoryBroker(options as never),
@@ -49,6 +50,36 @@ const CASES: readonly (readonly [string, unknown, string])[] = [
   ["nats", { ...NATS, openWebSocket: "x" }, "openWebSocket is string"],
 ];
 
+const LONGEST_MS = 2_147_483_647;
+/** Broker, field and unit of what a timer is set to: one set to more fires at once. */
+const TIMERS: readonly (readonly [string, object, string])[] = [
+  ["redis", REDIS, "watchSilenceMs"],
+  ["nats", NATS, "connectTimeoutMs"],
+  ["nats", NATS, "pingEveryMs"],
+  ["nats", NATS, "pongWithinMs"],
+  ["nats", NATS, "reconnectMaxMs"],
+];
+
+/** Broker, options, and what the error says of a number that is none, or out of range. */
+const NUMBERS: readonly (readonly [string, object, typeof TypeError | typeof RangeError, string])[] = [
+  ["sqlite's file", { file: "a", busyTimeoutMs: "5" }, TypeError, "busyTimeoutMs is a string; give a whole"],
+  ["sqlite's file", { file: "a", busyTimeoutMs: 0.5 }, RangeError, "busyTimeoutMs is 0.5; give a whole"],
+  [
+    "redis",
+    { ...REDIS, maxBodyBytes: "5" },
+    TypeError,
+    "maxBodyBytes is a string; give a whole number from 1",
+  ],
+  ["redis", { ...REDIS, verifyEveryMs: 0 }, RangeError, "verifyEveryMs is 0; give a whole number from 1 on"],
+  [
+    "nats",
+    { ...NATS, connectTimeoutMs: "5" },
+    TypeError,
+    "connectTimeoutMs is a string; give a whole number",
+  ],
+  ["nats", { ...NATS, replicas: 6 }, RangeError, "replicas is 6; give a whole number from 1 to 5"],
+];
+
 function errorOf(broker: string, options: unknown): unknown {
   try {
     MAKE[broker]?.(options);
@@ -82,4 +113,39 @@ describe("options that no broker can use", () => {
       expect((error as Error).message).toContain(words);
     });
   }
+
+  for (const [broker, options, kind, words] of NUMBERS) {
+    test(`${broker}: ${words}`, () => {
+      const error = errorOf(broker, options);
+      expect(error).toBeInstanceOf(kind);
+      expect((error as Error).message).toContain(words);
+    });
+  }
+
+  test.each(TIMERS)("%s %o: %s above what a timer can be set to", (broker, options, field) => {
+    const error = errorOf(broker, { ...options, [field]: LONGEST_MS + 1 });
+    expect(error).toBeInstanceOf(RangeError);
+    expect((error as Error).message).toEndWith(
+      `${field} is ${LONGEST_MS + 1}; give a whole number from 1 to ${LONGEST_MS}`,
+    );
+    expect(errorOf(broker, { ...options, [field]: LONGEST_MS })).toBeUndefined();
+  });
+
+  test.each(["memory", "sqlite", "redis", "nats"])("%s: a queue's times", (name) => {
+    const options = {
+      memory: { now },
+      sqlite: { database: bunSqlite({ file: "a" }) },
+      redis: REDIS,
+      nats: NATS,
+    };
+    const broker = MAKE[name]?.(options[name as "memory"]) as Broker;
+    const settings = { leaseMs: 30_000, requestTimeoutMs: 5_000, dedupeWindowMs: 60_000 };
+    expect(() => broker.queue("q", { ...settings, requestTimeoutMs: LONGEST_MS + 1 })).toThrow(
+      `requestTimeoutMs is ${LONGEST_MS + 1}; it must be at most ${LONGEST_MS}`,
+    );
+    expect(() => broker.queue("q", { ...settings, leaseMs: "5" as unknown as number })).toThrow(
+      "leaseMs is a string; it must be",
+    );
+    broker.queue("q", { ...settings, requestTimeoutMs: LONGEST_MS, leaseMs: LONGEST_MS + 1 });
+  });
 });
