@@ -51,7 +51,7 @@ export interface FailedDial {
   readonly timeoutMs: number;
 }
 
-const LOGIN = new Set(["AUTHORIZATION_VIOLATION", "BAD_CREDS", "BAD_AUTHENTICATION"]);
+const LOGIN = new Set(["AUTHORIZATION_VIOLATION", "BAD_AUTHENTICATION"]);
 
 /** The words of Bun, of Deno's own WebSocket and of ours for Deno. The order matters: Bun's say "Failed to connect" of a name, too. */
 const HINTS: readonly (readonly [RegExp, ConnectFailure])[] = [

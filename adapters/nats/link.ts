@@ -6,15 +6,7 @@
  *
  * @module
  */
-import {
-  type Authenticator,
-  type ConnectionOptions,
-  connect,
-  credsAuthenticator,
-  nkeyAuthenticator,
-  tokenAuthenticator,
-  usernamePasswordAuthenticator,
-} from "nats.ws";
+import { type ConnectionOptions, connect } from "nats.ws";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
 import { LONGEST_TIMER_MS } from "../../src/options.ts";
 import { onAbort } from "./aborting.ts";
@@ -151,7 +143,7 @@ export class Link {
   }
 
   async #dial(): Promise<Session | undefined> {
-    const { urls, connectTimeoutMs, openWebSocket, random } = this.#options;
+    const { urls, login, connectTimeoutMs, openWebSocket, random } = this.#options;
     const url = urls[this.dials % urls.length] as string;
     this.dials += 1;
     const inbox = `_INBOX.${Array.from({ length: 3 }, () => random().toString(36).slice(2, 12)).join("")}`;
@@ -169,7 +161,7 @@ export class Link {
         socket = new SteadySocket(openWebSocket(url));
         return { socket: socket as unknown as WebSocket, encrypted: url.startsWith("wss:") };
       },
-      ...this.#authenticator(),
+      ...(login === undefined ? {} : { authenticator: login }),
     };
     let late: ReturnType<typeof setTimeout> | undefined;
     try {
@@ -185,16 +177,6 @@ export class Link {
     } finally {
       clearTimeout(late);
     }
-  }
-
-  #authenticator(): { authenticator?: Authenticator } {
-    const { token, user, password, nkeySeed, credentials } = this.#options;
-    const encode = (text: string) => new TextEncoder().encode(text);
-    if (token !== undefined) return { authenticator: tokenAuthenticator(token) };
-    if (user !== undefined) return { authenticator: usernamePasswordAuthenticator(user, password ?? "") };
-    if (nkeySeed !== undefined) return { authenticator: nkeyAuthenticator(encode(nkeySeed)) };
-    if (credentials !== undefined) return { authenticator: credsAuthenticator(encode(credentials)) };
-    return {};
   }
 
   /** Remembers why a dial failed. */

@@ -3,8 +3,9 @@
  *
  * @module
  */
-
+import type { Authenticator } from "nats.ws";
 import { checkFunction, checkOptions, checkTimerMs, checkWhole } from "../checks.ts";
+import { readLogin } from "./login.ts";
 
 /** A stream and a consumer that are there already and feed a queue with jobs. */
 export interface NatsSource {
@@ -59,11 +60,8 @@ export interface NatsBrokerOptions {
 
 export interface ResolvedNatsOptions {
   readonly urls: readonly string[];
-  readonly token: string | undefined;
-  readonly user: string | undefined;
-  readonly password: string | undefined;
-  readonly nkeySeed: string | undefined;
-  readonly credentials: string | undefined;
+  /** What logs in; `undefined` where nobody does. */
+  readonly login: Authenticator | undefined;
   readonly prefix: string;
   readonly storage: "file" | "memory";
   readonly replicas: number;
@@ -99,16 +97,11 @@ export function resolveNatsOptions(options: NatsBrokerOptions): ResolvedNatsOpti
     refuse("prefix is faulty; use 1 to 60 of A-Z a-z 0-9 _ -");
   const storage = options.storage ?? "file";
   if (storage !== "file" && storage !== "memory") refuse('storage is neither "file" nor "memory"');
-  checkCredentials(options);
   const { openWebSocket = (url: string) => new WebSocket(url) } = options;
   checkFunction(WHAT, "openWebSocket", openWebSocket, "(url) => new WebSocket(url)");
   return Object.freeze<ResolvedNatsOptions>({
     urls: Object.freeze(urls.map(checkUrl)),
-    token: options.token,
-    user: options.user,
-    password: options.password,
-    nkeySeed: options.nkeySeed,
-    credentials: options.credentials,
+    login: readLogin(options),
     prefix,
     storage,
     replicas: checkWhole(WHAT, "replicas", options.replicas ?? 1, 1, 5),
@@ -133,26 +126,6 @@ function checkUrl(text: string): string {
     refuse("url has credentials in it; give them as token, user and password, nkeySeed or credentials");
   }
   return url.href.replace(/\/$/, "");
-}
-
-function checkCredentials(options: NatsBrokerOptions): void {
-  if ((options.user === undefined) !== (options.password === undefined)) {
-    refuse("user and password are not both given; give both or none");
-  }
-  const ways = [options.token, options.user, options.nkeySeed, options.credentials];
-  if (ways.filter((way) => way !== undefined).length > 1) {
-    refuse("there is more than one of token, user, nkeySeed and credentials; give one");
-  }
-  for (const [name, value] of Object.entries({
-    token: options.token,
-    user: options.user,
-    nkeySeed: options.nkeySeed,
-    credentials: options.credentials,
-  })) {
-    if (value !== undefined && (typeof value !== "string" || value === "")) {
-      refuse(`${name} is no text, or empty; give it or leave it out`);
-    }
-  }
 }
 
 function checkSources(sources: Readonly<Record<string, NatsSource>>): Record<string, NatsSource> {

@@ -43,7 +43,7 @@ export async function connectBroker(
         token,
         user,
         password,
-        credentials: credentialsFile === undefined ? undefined : await readCredentials(credentialsFile),
+        credentials: credentialsFile === undefined ? undefined : await readCredentialsFile(credentialsFile),
         openWebSocket: (url) => platform.openWebSocket(url),
         now: () => platform.now(),
         random: () => platform.random(),
@@ -52,13 +52,19 @@ export async function connectBroker(
   }
 }
 
-async function readCredentials(path: string): Promise<string> {
+async function readCredentialsFile(path: string): Promise<string> {
+  const refuse = (is: string): never => {
+    throw new RangeError(
+      `Cannot use the broker: EDDY_NATS_CREDS names ${is}; give the path of a credentials file`,
+    );
+  };
+  let text: string;
   try {
-    return await readFile(path, "utf8");
+    text = await readFile(path, "utf8");
   } catch (error) {
     const { code } = error as { code?: string };
-    throw new RangeError(
-      `Cannot use the broker: EDDY_NATS_CREDS names a file that cannot be read (${code ?? "no code"}); give the path of a credentials file`,
-    );
+    return refuse(`a file that cannot be read (${code ?? "no code"})`);
   }
+  const { readCredentials } = await import("../../adapters/nats/login.ts");
+  return readCredentials(text) === undefined ? refuse("no credentials file (no JWT and seed in it)") : text;
 }

@@ -483,6 +483,10 @@ describe("a login", () => {
       await broker.close();
       const missing = chooseBroker(own.url, { EDDY_NATS_CREDS: join(folder, "none") });
       await expect(connectBroker(missing, shell, () => {})).rejects.toThrow("EDDY_NATS_CREDS names a file");
+      await writeFile(file, "no.such.thing");
+      await expect(connectBroker(spec, shell, () => {})).rejects.toThrow(
+        "Cannot use the broker: EDDY_NATS_CREDS names no credentials file (no JWT and seed in it); give the path of a credentials file",
+      );
     } finally {
       await own.stop();
       await rm(folder, { recursive: true });
@@ -525,7 +529,7 @@ test("options that cannot be used are refused when the broker is made", () => {
     [{ url: "ws://ada:hush@x" }, "url has credentials in it"],
     [{ url: "ws://x", user: "ada" }, "user and password are not both given"],
     [{ url: "ws://x", token: "t", nkeySeed: "s" }, "more than one of token"],
-    [{ url: "ws://x", token: "" }, "token is no text, or empty"],
+    [{ url: "ws://x", token: "" }, "token is empty"],
     [{ url: "ws://x", prefix: "a.b" }, "prefix is faulty"],
     [{ url: "ws://x", storage: "disk" }, "storage is neither"],
     [{ url: "ws://x", replicas: 0 }, "replicas is 0"],

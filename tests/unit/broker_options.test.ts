@@ -1,5 +1,6 @@
 /** What a program without types reads when it constructs a broker from options that are missing or of the wrong kind. */
 import { describe, expect, test } from "bun:test";
+import { nkeys } from "nats.ws";
 import { MemoryBroker } from "../../adapters/memory.ts";
 import { NatsBroker } from "../../adapters/nats/mod.ts";
 import { RedisBroker } from "../../adapters/redis/mod.ts";
@@ -18,6 +19,18 @@ const MAKE: Readonly<Record<string, (options: unknown) => unknown>> = {
 const REDIS = { url: "https://host", token: "t" };
 const NATS = { url: "wss://host" };
 const now = () => 0;
+
+const seedOf = (pair: { getSeed(): Uint8Array }) => new TextDecoder().decode(pair.getSeed());
+const SEED = seedOf(nkeys.createUser());
+/** One letter is another. */
+const MISTYPED = `${SEED.slice(0, 20)}${SEED[20] === "A" ? "B" : "A"}${SEED.slice(21)}`;
+const ACCOUNT = seedOf(nkeys.createAccount());
+const JWT = "eyJ0eXAiOiJKV1QifQ.e30.c2ln";
+
+/** The text of a credentials file. */
+function fileOf(jwt: string, seed: string): string {
+  return `-----BEGIN NATS USER JWT-----\n${jwt}\n------END NATS USER JWT------\n\n*** IMPORTANT ***\n\n-----BEGIN USER NKEY SEED-----\n${seed}\n------END USER NKEY SEED------\n`;
+}
 
 /** Broker, options, and what the error says. */
 const CASES: readonly (readonly [string, unknown, string])[] = [
@@ -47,6 +60,19 @@ const CASES: readonly (readonly [string, unknown, string])[] = [
   ["nats", { ...NATS, prefix: 5 }, "prefix is faulty"],
   ["nats", { ...NATS, sources: { work: null } }, "sources.work names no stream and consumer"],
   ["nats", { ...NATS, sources: { work: { stream: "S" } } }, "sources.work names no stream and consumer"],
+  ["nats", { ...NATS, token: 5 }, "token is a number; give it as a text, or leave it out"],
+  ["nats", { ...NATS, user: "ada", password: null }, "password is null; give it as a text"],
+  ["nats", { ...NATS, credentials: "" }, "credentials is empty; give it, or leave it out"],
+  [
+    "nats",
+    { ...NATS, credentials: "hush" },
+    "credentials is no credentials file's text (no JWT and seed in it); give what the file holds, not its path",
+  ],
+  ["nats", { ...NATS, credentials: fileOf("hush", SEED) }, "credentials is no credentials file's text"],
+  ["nats", { ...NATS, credentials: fileOf(JWT, "hush") }, "credentials is no credentials file's text"],
+  ["nats", { ...NATS, nkeySeed: "hush" }, "nkeySeed is no seed of a user's nkey; give the text that begins"],
+  ["nats", { ...NATS, nkeySeed: MISTYPED }, "nkeySeed is no seed of a user's nkey"],
+  ["nats", { ...NATS, nkeySeed: ACCOUNT }, "nkeySeed is no seed of a user's nkey"],
   ["nats", { ...NATS, openWebSocket: "x" }, "openWebSocket is string"],
 ];
 
@@ -111,8 +137,23 @@ describe("options that no broker can use", () => {
       expect(error).toBeInstanceOf(TypeError);
       expect((error as Error).message).toStartWith("Cannot use ");
       expect((error as Error).message).toContain(words);
+      for (const secret of ["hush", SEED, MISTYPED, ACCOUNT])
+        expect((error as Error).message).not.toContain(secret);
     });
   }
+
+  test("nats: logins that can be used", () => {
+    const file = fileOf(JWT, SEED);
+    for (const login of [
+      { credentials: file },
+      { credentials: file.replaceAll("\n", "\r\n") },
+      { nkeySeed: SEED },
+      { user: "ada", password: "" },
+      { token: undefined },
+    ]) {
+      expect(errorOf("nats", { ...NATS, ...login })).toBeUndefined();
+    }
+  });
 
   for (const [broker, options, kind, words] of NUMBERS) {
     test(`${broker}: ${words}`, () => {
