@@ -39,6 +39,18 @@ export function checkFunction(what: string, name: string, value: unknown, exampl
 }
 
 /**
+ * A text among a constructor's options that must be there.
+ *
+ * @throws {TypeError} when it is missing or of another kind, which is named: a `URL` prints like its text.
+ */
+export function checkText(what: string, name: string, value: unknown, mend: string): string {
+  if (typeof value === "string") return value;
+  throw new TypeError(
+    `Cannot use ${what}: ${name} is ${value === undefined ? "missing" : kindOf(value)}; ${mend}`,
+  );
+}
+
+/**
  * A whole number among a constructor's options, from `least` to `most`.
  *
  * @throws {TypeError} when it is no number; its kind is named, for `"5"` would read like one.

@@ -1,8 +1,9 @@
 /**
- * Why no connection came about, in words of our own: what a runtime or the client library says of it may hold what they were given, and each says it in its own way. Pure.
+ * Why no connection came about, in words of our own: what a runtime or the client library says of it may hold what they were given, and each says it in its own way. Does no I/O of its own.
  *
  * @module
  */
+import { kindOf } from "../../src/known_fields.ts";
 
 /**
  * - `refused`: nobody listens at the port.
@@ -13,6 +14,7 @@
  * - `timeout`: nothing came in time.
  * - `notNats`: a WebSocket was opened, and what speaks over it is no nats-server.
  * - `login`: the server does not let this user in.
+ * - `notGiven`: what the option `openWebSocket` answered is no WebSocket.
  * - `unopened`: no WebSocket was opened, and the runtime does not say why.
  * - `lost`: it was closed.
  */
@@ -25,6 +27,7 @@ export type ConnectFailure =
   | "timeout"
   | "notNats"
   | "login"
+  | "notGiven"
   | "unopened"
   | "lost";
 
@@ -119,4 +122,30 @@ export function whyNoConnection(dial: FailedDial): NatsConnectError {
         ? unopened("timeout", `nothing answered within ${timeoutMs} ms`)
         : new NatsConnectError("unopened", "no WebSocket was opened there at the last try");
   }
+}
+
+/**
+ * What a function opens for an address.
+ *
+ * @throws {NatsConnectError} when it throws, or answers something else: of what it threw only the class is told.
+ */
+export function openedBy(openWebSocket: (url: string) => unknown, url: string): WebSocket {
+  let given: unknown;
+  try {
+    given = openWebSocket(url);
+  } catch (error) {
+    throw new NatsConnectError(
+      "unopened",
+      `no WebSocket was opened there at the last try: openWebSocket threw ${classOf(error)}`,
+    );
+  }
+  const { send, close, then } = Object(given) as { send?: unknown; close?: unknown; then?: unknown };
+  if (typeof send === "function" && typeof close === "function") return given as WebSocket;
+  const is = typeof then === "function" ? "a Promise" : kindOf(given);
+  throw new NatsConnectError("notGiven", `openWebSocket answered ${is}, which is no WebSocket`);
+}
+
+function classOf(error: unknown): string {
+  const name = error instanceof Error ? error.name : kindOf(error);
+  return /^[\w ]{1,60}$/.test(name) ? name : "an error";
 }

@@ -10,7 +10,7 @@ import { type ConnectionOptions, connect } from "nats.ws";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
 import { LONGEST_TIMER_MS } from "../../src/options.ts";
 import { onAbort } from "./aborting.ts";
-import { NatsConnectError, whyNoConnection } from "./dial_failure.ts";
+import { NatsConnectError, openedBy, whyNoConnection } from "./dial_failure.ts";
 import type { ResolvedNatsOptions } from "./options.ts";
 import { Session } from "./session.ts";
 import { SteadySocket } from "./steady_socket.ts";
@@ -148,6 +148,15 @@ export class Link {
     this.dials += 1;
     const inbox = `_INBOX.${Array.from({ length: 3 }, () => random().toString(36).slice(2, 12)).join("")}`;
     let socket: SteadySocket | undefined;
+    let fault: unknown;
+    const given = () => {
+      try {
+        return openedBy(openWebSocket, url);
+      } catch (error) {
+        fault = error;
+        throw error;
+      }
+    };
     const options: ConnectionOptions & { wsFactory: unknown } = {
       servers: url,
       name: "eddy",
@@ -158,7 +167,7 @@ export class Link {
       timeout: connectTimeoutMs,
       inboxPrefix: inbox,
       wsFactory: async () => {
-        socket = new SteadySocket(openWebSocket(url));
+        socket = new SteadySocket(given());
         return { socket: socket as unknown as WebSocket, encrypted: url.startsWith("wss:") };
       },
       ...(login === undefined ? {} : { authenticator: login }),
@@ -172,7 +181,7 @@ export class Link {
       return new Session(nc, socket as SteadySocket, new URL(url).origin, inbox, () => void this.probe());
     } catch (error) {
       socket?.close();
-      this.#failed(error, url, socket);
+      this.#failed(fault ?? error, url, socket);
       return undefined;
     } finally {
       clearTimeout(late);
@@ -181,14 +190,25 @@ export class Link {
 
   /** Remembers why a dial failed. */
   #failed(error: unknown, url: string, socket: SteadySocket | undefined): void {
-    const why = whyNoConnection({
-      code: (error as { code?: unknown } | null)?.code,
-      opened: socket?.opened === true,
-      hint: socket?.hint ?? "",
-      secure: url.startsWith("wss:"),
-      timeoutMs: this.#options.connectTimeoutMs,
-    });
+    const why =
+      error instanceof NatsConnectError
+        ? error
+        : whyNoConnection({
+            code: (error as { code?: unknown } | null)?.code,
+            opened: socket?.opened === true,
+            hint: socket?.hint ?? "",
+            secure: url.startsWith("wss:"),
+            timeoutMs: this.#options.connectTimeoutMs,
+          });
     this.#lastFailure = why;
+    if (why.kind === "notGiven") {
+      this.#refused = new BrokerRefusedError(
+        "nats",
+        "open",
+        `Cannot open: ${why.message}; give a function that returns one, as in (url) => new WebSocket(url)`,
+        { cause: why },
+      );
+    }
     if (why.kind !== "login") return;
     this.#refusals += 1;
     if (this.#connectedOnce && this.#refusals < REFUSALS) return;

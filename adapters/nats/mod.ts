@@ -87,7 +87,7 @@ export class NatsBroker implements Broker {
   /**
    * Does no I/O.
    *
-   * @throws {TypeError} when an address, a credential or a name cannot be used.
+   * @throws {TypeError} when an option is unknown or of the wrong kind, or an address, a credential or a name cannot be used.
    * @throws {RangeError} when a number is out of range.
    */
   constructor(options: NatsBrokerOptions) {

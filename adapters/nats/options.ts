@@ -4,7 +4,8 @@
  * @module
  */
 import type { Authenticator } from "nats.ws";
-import { checkFunction, checkOptions, checkTimerMs, checkWhole } from "../checks.ts";
+import { assertKnownFields, isRecord, kindOf } from "../../src/known_fields.ts";
+import { checkFunction, checkOptions, checkText, checkTimerMs, checkWhole } from "../checks.ts";
 import { readLogin } from "./login.ts";
 
 /** A stream and a consumer that are there already and feed a queue with jobs. */
@@ -77,6 +78,27 @@ export interface ResolvedNatsOptions {
 }
 
 const WHAT = "the NATS broker";
+const OPTION_FIELDS: ReadonlySet<string> = new Set<keyof NatsBrokerOptions>([
+  "url",
+  "token",
+  "user",
+  "password",
+  "nkeySeed",
+  "credentials",
+  "prefix",
+  "storage",
+  "replicas",
+  "sources",
+  "leastMaxDeliver",
+  "connectTimeoutMs",
+  "pingEveryMs",
+  "pongWithinMs",
+  "reconnectMaxMs",
+  "openWebSocket",
+  "now",
+  "random",
+]);
+const SOURCE_FIELDS: ReadonlySet<string> = new Set<keyof NatsSource>(["stream", "consumer"]);
 const PREFIX = /^[A-Za-z0-9_-]{1,60}$/;
 /** What may stand in a stream's or consumer's name and in a subject's token. */
 const NAME = /^[^\s.*>/\\]{1,200}$/;
@@ -84,14 +106,13 @@ const NAME = /^[^\s.*>/\\]{1,200}$/;
 /**
  * Fills in the defaults.
  *
- * @throws {TypeError} when an address, a credential or a name cannot be used; the text repeats none of them.
+ * @throws {TypeError} when an option is unknown or of the wrong kind, or an address, a credential or a name cannot be used; the text repeats none of them.
  * @throws {RangeError} when a number is out of range.
  */
 export function resolveNatsOptions(options: NatsBrokerOptions): ResolvedNatsOptions {
   checkOptions(WHAT, options, "{ url }");
-  const urls =
-    typeof options.url === "string" ? [options.url] : Array.isArray(options.url) ? options.url : [];
-  if (urls.length === 0) refuse("url is missing; give the address of a WebSocket listener, as in wss://host");
+  assertKnownFields(`use ${WHAT}`, "", options, OPTION_FIELDS);
+  const urls = readUrls(options.url);
   const prefix = options.prefix ?? "EDDY";
   if (typeof prefix !== "string" || !PREFIX.test(prefix))
     refuse("prefix is faulty; use 1 to 60 of A-Z a-z 0-9 _ -");
@@ -99,26 +120,36 @@ export function resolveNatsOptions(options: NatsBrokerOptions): ResolvedNatsOpti
   if (storage !== "file" && storage !== "memory") refuse('storage is neither "file" nor "memory"');
   const { openWebSocket = (url: string) => new WebSocket(url) } = options;
   checkFunction(WHAT, "openWebSocket", openWebSocket, "(url) => new WebSocket(url)");
+  const { now = () => performance.now(), random = () => Math.random() } = options;
+  checkFunction(WHAT, "now", now, "() => performance.now()");
+  checkFunction(WHAT, "random", random, "() => Math.random()");
   return Object.freeze<ResolvedNatsOptions>({
-    urls: Object.freeze(urls.map(checkUrl)),
+    urls: Object.freeze(urls),
     login: readLogin(options),
     prefix,
     storage,
     replicas: checkWhole(WHAT, "replicas", options.replicas ?? 1, 1, 5),
-    sources: Object.freeze(checkSources(options.sources ?? {})),
+    sources: Object.freeze(checkSources(options.sources)),
     leastMaxDeliver: checkWhole(WHAT, "leastMaxDeliver", options.leastMaxDeliver ?? 1000, 1),
     connectTimeoutMs: checkTimerMs(WHAT, "connectTimeoutMs", options.connectTimeoutMs ?? 2_000),
     pingEveryMs: checkTimerMs(WHAT, "pingEveryMs", options.pingEveryMs ?? 2_000),
     pongWithinMs: checkTimerMs(WHAT, "pongWithinMs", options.pongWithinMs ?? 2_000),
     reconnectMaxMs: checkTimerMs(WHAT, "reconnectMaxMs", options.reconnectMaxMs ?? 1_000),
     openWebSocket,
-    now: options.now ?? (() => performance.now()),
-    random: options.random ?? (() => Math.random()),
+    now,
+    random,
   });
 }
 
+function readUrls(given: unknown): readonly string[] {
+  const list: readonly unknown[] = Array.isArray(given) ? given : [given];
+  const mend = "give the address of a WebSocket listener as a text, as in wss://host";
+  if (list.length === 0) refuse(`url is an empty array; ${mend}`);
+  return list.map((one) => checkUrl(checkText(WHAT, list === given ? "one of url" : "url", one, mend)));
+}
+
 function checkUrl(text: string): string {
-  const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || (url.protocol !== "ws:" && url.protocol !== "wss:")) {
     refuse("url is no ws:// or wss:// address; give that of the server's WebSocket listener");
   }
@@ -128,9 +159,10 @@ function checkUrl(text: string): string {
   return url.href.replace(/\/$/, "");
 }
 
-function checkSources(sources: Readonly<Record<string, NatsSource>>): Record<string, NatsSource> {
+function checkSources(sources: NatsBrokerOptions["sources"] = {}): Record<string, NatsSource> {
   // Without a prototype: a queue may be named "constructor", and has no source for that.
   const checked: Record<string, NatsSource> = Object.create(null);
+  if (!isRecord(sources)) refuse(`sources is ${kindOf(sources)}; give an object from queues to sources`);
   for (const [queue, source] of Object.entries(sources)) {
     const { stream, consumer } = source ?? {};
     if (!isName(stream) || !isName(consumer)) {
@@ -138,6 +170,7 @@ function checkSources(sources: Readonly<Record<string, NatsSource>>): Record<str
         `sources.${queue.slice(0, 60)} names no stream and consumer; give both, without . * > / or space`,
       );
     }
+    assertKnownFields(`use ${WHAT}`, `sources.${queue.slice(0, 60)}`, source, SOURCE_FIELDS);
     checked[queue] = Object.freeze({ stream, consumer });
   }
   return checked;

@@ -5,7 +5,7 @@
  */
 
 import { assertKnownFields } from "../../src/known_fields.ts";
-import { checkFunction, checkOptions, checkTimerMs, checkWhole } from "../checks.ts";
+import { checkFunction, checkOptions, checkText, checkTimerMs, checkWhole } from "../checks.ts";
 
 export interface RedisBrokerOptions {
   /** The address of Redis over HTTP, `https://…` or `http://…`, without credentials. */
@@ -66,7 +66,8 @@ const OPTION_FIELDS: ReadonlySet<string> = new Set<keyof RedisBrokerOptions>([
 export function resolveRedisOptions(options: RedisBrokerOptions): ResolvedRedisOptions {
   checkOptions(WHAT, options, "{ url, token }");
   assertKnownFields("use the Redis broker", "", options, OPTION_FIELDS);
-  const url = typeof options.url === "string" && URL.canParse(options.url) ? new URL(options.url) : undefined;
+  const address = checkText(WHAT, "url", options.url, "give the REST address as a text, as in https://host");
+  const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:")) {
     throw new TypeError(
       "Cannot use the Redis broker: url is no http(s) address; give the REST address, as in https://host",
@@ -77,9 +78,10 @@ export function resolveRedisOptions(options: RedisBrokerOptions): ResolvedRedisO
       "Cannot use the Redis broker: url has credentials, a query or a fragment; give the token as the option token",
     );
   }
-  if (typeof options.token !== "string" || !/^[\x21-\x7e]+$/.test(options.token)) {
+  const token = checkText(WHAT, "token", options.token, "give the REST token");
+  if (!/^[\x21-\x7e]+$/.test(token)) {
     throw new TypeError(
-      "Cannot use the Redis broker: token is missing or has spaces or unprintable characters; give the REST token",
+      `Cannot use the Redis broker: token ${token === "" ? "is empty" : "has spaces or unprintable characters"}; give the REST token`,
     );
   }
   const prefix = options.prefix ?? "eddy";
@@ -97,7 +99,7 @@ export function resolveRedisOptions(options: RedisBrokerOptions): ResolvedRedisO
   return Object.freeze({
     // As it was read: a text may end in what an address does not have (a bare `?`, a space), and paths are put behind it.
     url: `${url.origin}${url.pathname}`.replace(/\/+$/, ""),
-    token: options.token,
+    token,
     prefix,
     onEvictions,
     verifyEveryMs: checkWhole(WHAT, "verifyEveryMs", options.verifyEveryMs ?? 60_000, 1),

@@ -6,6 +6,7 @@
  */
 import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { assertKnownFields } from "../../src/known_fields.ts";
 import { checkOptions, checkWhole } from "../checks.ts";
 import {
   type SqlDriver,
@@ -33,6 +34,12 @@ export interface SqliteFileOptions {
    */
   readonly busyTimeoutMs?: number;
 }
+
+const OPTION_FIELDS: ReadonlySet<string> = new Set<keyof SqliteFileOptions>([
+  "file",
+  "synchronous",
+  "busyTimeoutMs",
+]);
 
 /** A runtime's SQLite. */
 export interface FileEngine {
@@ -62,11 +69,12 @@ const CHECK_EVERY_MS = 1000;
 /**
  * The database in a file, as a WAL database, so that readers never wait and several processes may share it.
  *
- * @throws {TypeError} when `synchronous` is none of its two values, `busyTimeoutMs` no number, or the file is not a path.
+ * @throws {TypeError} when an option is unknown, `synchronous` is none of its two values, `busyTimeoutMs` no number, or the file is not a path.
  * @throws {RangeError} when `busyTimeoutMs` is no whole number from 0 on.
  */
 export function fileSource(options: SqliteFileOptions, engine: FileEngine): SqlSource {
   checkOptions("SQLite", options, '{ file: "eddy.db" }');
+  assertKnownFields("use SQLite", "", options, OPTION_FIELDS);
   const { synchronous = "full", busyTimeoutMs = 2000 } = options;
   const file = pathOf(options.file);
   if (synchronous !== "full" && synchronous !== "normal") {

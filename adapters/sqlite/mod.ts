@@ -65,6 +65,7 @@
  */
 
 import type { Broker, BrokerQueue, Capability, QueueSettings } from "../../src/broker.ts";
+import { assertKnownFields } from "../../src/known_fields.ts";
 import { checkFunction, checkOptions } from "../checks.ts";
 import { ALL_BUT_WAITS } from "../offers.ts";
 import { Connection } from "./connection.ts";
@@ -93,6 +94,8 @@ export interface SqliteBrokerOptions {
   readonly wallNow?: () => number;
 }
 
+const OPTION_FIELDS: ReadonlySet<string> = new Set<keyof SqliteBrokerOptions>(["database", "wallNow"]);
+
 /** A connection to one database file. */
 export class SqliteBroker implements Broker {
   readonly name = "sqlite";
@@ -103,10 +106,11 @@ export class SqliteBroker implements Broker {
   readonly #watchers: Watchers;
   readonly #wallNow: () => number;
 
-  /** @throws {TypeError} when there is no database, or the clock is no function. */
+  /** @throws {TypeError} when there is no database, an option is unknown, or the clock is no function. */
   constructor(options: SqliteBrokerOptions) {
     checkOptions("SQLite", options, "{ database: bunSqlite({ file }) }");
     checkDatabase(options.database);
+    assertKnownFields("use SQLite", "", options, OPTION_FIELDS);
     this.#wallNow = options.wallNow ?? Date.now;
     checkFunction("SQLite", "wallNow", this.#wallNow, "() => Date.now()");
     this.#connection = new Connection(options.database);

@@ -122,6 +122,40 @@ const CASES: readonly Case[] = [
 ];
 
 describe("on Bun", () => {
+  const OPENED: readonly (readonly [string, () => unknown, ConnectFailure, string])[] = [
+    [
+      "answers nothing",
+      () => undefined,
+      "notGiven",
+      "openWebSocket answered undefined, which is no WebSocket; give",
+    ],
+    ["is async", async () => {}, "notGiven", "openWebSocket answered a Promise, which is no WebSocket; give"],
+    [
+      "throws",
+      () => {
+        throw new RangeError(SECRET);
+      },
+      "unopened",
+      "no WebSocket was opened there at the last try: openWebSocket threw RangeError",
+    ],
+  ];
+  test.each(OPENED)("an openWebSocket that %s", async (_, openWebSocket, kind, text) => {
+    const broker = new NatsBroker({ url: nats.url, openWebSocket: openWebSocket as () => WebSocket });
+    try {
+      const error = await broker
+        .queue("q", SETTINGS)
+        .open()
+        .catch((thrown: unknown) => thrown);
+      // What no other try can mend is final.
+      expect(error).toBeInstanceOf(kind === "notGiven" ? BrokerRefusedError : BrokerError);
+      expect((error as Error).message).toContain(text);
+      expect((error as Error).message).not.toContain(SECRET);
+      expect(((error as Error).cause as NatsConnectError).kind).toBe(kind);
+    } finally {
+      await broker.close();
+    }
+  });
+
   test("the longest times are none that fire at once", async () => {
     const longest = 2_147_483_647;
     const broker = new NatsBroker({

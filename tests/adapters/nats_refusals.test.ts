@@ -525,7 +525,7 @@ describe("a login", () => {
 test("options that cannot be used are refused when the broker is made", () => {
   const faults: [Record<string, unknown>, string][] = [
     [{ url: "http://x" }, "url is no ws:// or wss:// address"],
-    [{ url: [] }, "url is missing"],
+    [{ url: [] }, "url is an empty array"],
     [{ url: "ws://ada:hush@x" }, "url has credentials in it"],
     [{ url: "ws://x", user: "ada" }, "user and password are not both given"],
     [{ url: "ws://x", token: "t", nkeySeed: "s" }, "more than one of token"],
