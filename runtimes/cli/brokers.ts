@@ -36,7 +36,9 @@ export async function connectBroker(
       return new RedisBroker({ url: spec.url, token: spec.token, onWarning });
     }
     case "nats": {
-      const { NatsBroker } = await import("../../adapters/nats/mod.ts");
+      const { NatsBroker } = await import("../../adapters/nats/mod.ts").catch((error) =>
+        refuseUnfound(error, platform.name),
+      );
       const { token, user, password, credentialsFile } = spec.login;
       return new NatsBroker({
         url: spec.url,
@@ -50,6 +52,23 @@ export async function connectBroker(
       });
     }
   }
+}
+
+/**
+ * The adapter needs a package that is not Eddy's own, and a project of its own on Deno finds none of those that its `deno.json` does not map.
+ *
+ * @throws {TypeError} when that is what the error says; else the error itself.
+ */
+function refuseUnfound(error: unknown, runtime: string): never {
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  if (code !== "ERR_MODULE_NOT_FOUND" || !/["']nats\.ws["']/.test(String(message))) throw error;
+  const mend =
+    runtime === "deno"
+      ? 'set "nodeModulesDir": "manual" in deno.json, or map nats.ws in its imports, after `npm ci` in Eddy\'s checkout'
+      : "run `npm ci` in Eddy's checkout";
+  throw new TypeError(`Cannot use the broker: nats.ws, the client of NATS, is not found; ${mend}`, {
+    cause: error,
+  });
 }
 
 async function readCredentialsFile(path: string): Promise<string> {
