@@ -35,6 +35,10 @@ export function readLogin(options: LoginOptions): Authenticator | undefined {
     if (typeof value !== "string") refuse(`${field} is ${kindOf(value)}; give it as a text, or leave it out`);
     // A user may have no password.
     if (value === "" && field !== "password") refuse(`${field} is empty; give it, or leave it out`);
+    // A file's last line end, more often than not; the server would only say that it is wrong.
+    if (field !== "credentials" && value !== value.trim()) {
+      refuse(`${field} begins or ends with white space; take that away`);
+    }
   }
   const { token, user, password, nkeySeed, credentials } = options;
   if ((user === undefined) !== (password === undefined)) {

@@ -126,9 +126,27 @@ function overWebSocket(text: string, refuse: Refuse): string {
 function natsLogin(env: Env): NatsLogin {
   const credentialsFile = env.EDDY_NATS_CREDS || undefined;
   const user = env.EDDY_NATS_USER || undefined;
+  const password = env.EDDY_NATS_PASSWORD || undefined;
   const token = env.EDDY_BROKER_TOKEN || undefined;
   if (credentialsFile !== undefined) return { credentialsFile };
-  if (user !== undefined) return { user, password: env.EDDY_NATS_PASSWORD ?? "" };
+  if (user === undefined && password !== undefined) {
+    throw new UnusableBroker(
+      cannotUse("EDDY_NATS_PASSWORD", "set without EDDY_NATS_USER", "set both or none"),
+      "environment",
+    );
+  }
+  const used =
+    user === undefined
+      ? { EDDY_BROKER_TOKEN: token }
+      : { EDDY_NATS_USER: user, EDDY_NATS_PASSWORD: password };
+  for (const [variable, value] of Object.entries(used)) {
+    if (value === undefined || value === value.trim()) continue;
+    throw new UnusableBroker(
+      cannotUse(variable, "a text that begins or ends with white space", "take that away"),
+      "environment",
+    );
+  }
+  if (user !== undefined) return { user, password: password ?? "" };
   return token === undefined ? {} : { token };
 }
 

@@ -1,5 +1,6 @@
 /** Commands on a real NATS server: a login that it refuses is told by the variables that hold it, and looks leave nothing behind. */
 import { expect, setDefaultTimeout, test } from "bun:test";
+import { chooseBroker } from "../../runtimes/cli/broker_spec.ts";
 import { startNats } from "../support/nats_server.ts";
 import { Operator } from "../support/nats_tap.ts";
 import { eddy } from "./process.ts";
@@ -67,4 +68,18 @@ test("what looks at a queue, or needs its jobs, makes none of a mistyped name", 
     await operator.close();
     await server.stop();
   }
+});
+
+test.each([
+  [{ EDDY_NATS_PASSWORD: "hush" }, "EDDY_NATS_PASSWORD is set without EDDY_NATS_USER; set both or none"],
+  [
+    { EDDY_BROKER_TOKEN: "hush\n" },
+    "EDDY_BROKER_TOKEN is a text that begins or ends with white space; take that away",
+  ],
+  [
+    { EDDY_NATS_USER: "ada", EDDY_NATS_PASSWORD: "hush " },
+    "EDDY_NATS_PASSWORD is a text that begins or ends with white space; take that away",
+  ],
+])("a login that cannot be meant is refused at once: %o", (env, told) => {
+  expect(() => chooseBroker("ws://127.0.0.1:9", env)).toThrow(new Error(`Cannot use the broker: ${told}`));
 });
