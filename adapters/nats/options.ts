@@ -156,6 +156,7 @@ function checkUrl(text: string): string {
   if (url.username !== "" || url.password !== "") {
     refuse("url has credentials in it; give them as token, user and password, nkeySeed or credentials");
   }
+  if (url.hash !== "") refuse("url has a fragment (#…), which no WebSocket's address may have; leave it out");
   return url.href.replace(/\/$/, "");
 }
 

@@ -119,6 +119,7 @@ function overWebSocket(text: string, refuse: Refuse): string {
       "put them into EDDY_NATS_USER and EDDY_NATS_PASSWORD and leave them out of the URL",
     );
   }
+  if (url.hash !== "") refuse("a URL with a fragment (#…) in it", "leave it out");
   return url.href.replace(/\/$/, "");
 }
 

@@ -83,3 +83,10 @@ test.each([
 ])("a login that cannot be meant is refused at once: %o", (env, told) => {
   expect(() => chooseBroker("ws://127.0.0.1:9", env)).toThrow(new Error(`Cannot use the broker: ${told}`));
 });
+
+test("an address with a fragment is refused at once", () => {
+  const fault = "a URL with a fragment (#…) in it; leave it out";
+  expect(() => chooseBroker("ws://127.0.0.1:9/#x", {})).toThrow(
+    `Cannot use the broker: its name is ${fault}`,
+  );
+});

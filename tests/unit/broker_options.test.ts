@@ -75,6 +75,7 @@ const CASES: readonly (readonly [string, unknown, string])[] = [
   ],
   ["nats", { url: [] }, "url is an empty array; give"],
   ["nats", { url: ["wss://host", 5] }, "one of url is a number; give"],
+  ["nats", { url: "wss://host/#hush" }, "url has a fragment (#…), which no WebSocket's address may have"],
   ["nats", { url: "https://host" }, "url is no ws:// or wss:// address"],
   ["nats", { ...NATS, tokn: "hush" }, "tokn is no option; use some of url, token, user, password, nkeySeed,"],
   ["nats", { ...NATS, user: "ada", pass: "hush" }, "pass is no option; use some of"],
