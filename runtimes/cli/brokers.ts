@@ -81,7 +81,9 @@ async function readCredentialsFile(path: string): Promise<string> {
   try {
     text = await readFile(path, "utf8");
   } catch (error) {
-    const { code } = error as { code?: string };
+    const { code, name } = error as { code?: string; name?: string };
+    // Deno's: it names the file and the flag, and how to give it is told by whoever shows it.
+    if (name === "NotCapable") throw error;
     return refuse(`a file that cannot be read (${code ?? "no code"})`);
   }
   const { readCredentials } = await import("../../adapters/nats/login.ts");

@@ -44,3 +44,15 @@ describe("in a project of one's own, nats.ws", () => {
     },
   );
 });
+
+test("a credentials file outside the folder takes a permission that no task has", async () => {
+  await using command = new RunningCommand([DENO, "task", "--quiet", "stats", "emails"], {
+    cwd: ROOT,
+    env: { NO_COLOR: "1", EDDY_BROKER: "ws://127.0.0.1:9", EDDY_NATS_CREDS: "/etc/hostname" },
+  });
+  const { code, err } = await command.ended();
+  expect(code).toBe(1);
+  expect(err).toStartWith(
+    'Cannot go on without a permission: Requires read access to "/etc/hostname" (--allow-read)\nTo permit it, add it to --allow-read of the task in deno.json',
+  );
+});
