@@ -129,7 +129,18 @@ describe("wrong calls end with 2, a sentence and where to look", () => {
     [["enqueue", "emails", "--ids", "a b"], "Cannot use --ids: it does not fit"],
     [["enqueue", "emails", "--ids", "x".repeat(184)], "use 1 to 183 printable"],
     [["enqueue", "emails", "1", "--id", "a b"], "Cannot use --id"],
-    [["enqueue", "emails", "1", "--header", "no-value"], "Cannot use --header"],
+    [
+      ["enqueue", "emails", "1", "--header", "no-value"],
+      "Cannot use --header: it has no =; write NAME=VALUE",
+    ],
+    [
+      ["enqueue", "emails", "1", "--header", "x:y=1"],
+      "Cannot use --header: its name has a : in it; a name is",
+    ],
+    [
+      ["enqueue", "emails", "1", "--header", "x=ü"],
+      "Cannot use --header: its value does not fit; give up to",
+    ],
     [["enqueue", "emails", "1", "--header", "a=b", "--header", "A=c"], "--header: a is given twice"],
     [["enqueue", "emails", "1", "--broker", "memory:"], "Cannot enqueue into memory:"],
     [["clear", "emails"], "--state is missing"],

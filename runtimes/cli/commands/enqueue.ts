@@ -287,9 +287,8 @@ function readHeaders(given: readonly string[]): Record<string, string> {
     const at = pair.indexOf("=");
     const name = pair.slice(0, Math.max(at, 0)).toLowerCase();
     const value = pair.slice(at + 1);
-    if (!isHeaderName(name) || !isHeaderValue(value)) {
-      throw new UsageError("Cannot use --header: it does not fit; write NAME=VALUE in printable ASCII");
-    }
+    const unfit = whyNoHeader(at, name, value);
+    if (unfit !== undefined) throw new UsageError(`Cannot use --header: ${unfit}`);
     // A name is safe to repeat: it is one by now, and no value.
     if (Object.hasOwn(headers, name)) {
       throw new UsageError(`Cannot use --header: ${name} is given twice; give each name once`);
@@ -297,4 +296,17 @@ function readHeaders(given: readonly string[]): Record<string, string> {
     headers[name] = value;
   }
   return headers;
+}
+
+/** What a header cannot be, in words that repeat neither name nor value. */
+function whyNoHeader(at: number, name: string, value: string): string | undefined {
+  if (at < 0) return "it has no =; write NAME=VALUE";
+  if (!isHeaderName(name)) {
+    const odd = /[^a-z0-9_-]/.exec(name)?.[0];
+    const is = odd !== undefined && /[!-~]/.test(odd) ? `has a ${odd} in it` : "does not fit";
+    return `its name ${is}; a name is 1 to 100 of a-z 0-9 _ - and begins with a letter or a digit`;
+  }
+  return isHeaderValue(value)
+    ? undefined
+    : "its value does not fit; give up to 4,000 printable ASCII characters";
 }
