@@ -45,7 +45,7 @@ export async function enqueue(
     const headers = new EncodedHeaders(list);
     if (headers.size + bytesOf(payload) + MOVE_ROOM > core.maxMessageBytes) {
       throw new RangeError(
-        `Cannot enqueue job ${job.id}: with its headers it is larger than max_payload or max_msg_size allow, which is ${core.maxMessageBytes} bytes, of which ${MOVE_ROOM} stay free for a retry or a dead letter; store the data elsewhere and enqueue where`,
+        `Cannot enqueue job ${job.id}: with its headers it is larger than max_payload or max_msg_size allow, which is ${core.maxMessageBytes} bytes, of which ${MOVE_ROOM} stay free for a retry or a dead letter; raise it there, or store the data elsewhere and enqueue where`,
       );
     }
     return { subject, payload, headers };

@@ -47,6 +47,8 @@ export interface IngestOptions {
   readonly queue: QueueDefinition;
   /** The longest line, in bytes. */
   readonly maxBodyBytes: number;
+  /** Whose limit that is and how it is raised, to follow its number; empty where that is plain. */
+  readonly limitNote?: string;
   /**
    * Names the jobs: that of line N has the id `IDS.N`, so that all of it can be sent again after its answer was lost, and only what is missing is added. By default
    * each gets an id of its own.
@@ -99,7 +101,7 @@ async function enqueueLines(
   const fit: { number: number; bytes: Uint8Array }[] = [];
   for (const line of lines) {
     const reason = line.tooLong
-      ? `The body is above the limit of ${options.maxBodyBytes} bytes`
+      ? `The body is above the limit of ${options.maxBodyBytes} bytes${options.limitNote ?? ""}`
       : await whyUnfit(options.queue, line.bytes);
     if (reason !== undefined) rejected.push({ line: line.number, reason });
     else if (line.bytes !== undefined) fit.push({ number: line.number, bytes: line.bytes });

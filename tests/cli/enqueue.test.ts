@@ -59,7 +59,7 @@ describe("arguments", () => {
     const { code, err } = await eddy(["enqueue", "q", '"hush"', "--max-body-bytes", "5"], {
       cwd: folder.path,
     });
-    expect([code, err]).toEqual([1, "body 1: The body is above the limit of 5 bytes\n"]);
+    expect([code, err]).toEqual([1, "body 1: The body is above the limit of 5 bytes, which --max-body-bytes raises\n"]);
   });
 });
 
@@ -146,7 +146,7 @@ describe("NDJSON", () => {
     });
     expect([code, out]).toEqual([1, "q: 2 accepted, 2 rejected\n"]);
     expect(err).toMatch(
-      /^line 2: The body is above the limit of 40 bytes\nline 3: Cannot read the body as text: .+\n$/,
+      /^line 2: The body is above the limit of 40 bytes, which --max-body-bytes raises\nline 3: Cannot read the body as text: .+\n$/,
     );
   });
 

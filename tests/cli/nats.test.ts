@@ -90,3 +90,21 @@ test("an address with a fragment is refused at once", () => {
     `Cannot use the broker: its name is ${fault}`,
   );
 });
+
+test("a body above what the server takes is told by its max_payload, with the mend", async () => {
+  const server = await startNats({ maxPayload: 1_048_576 });
+  try {
+    const big = JSON.stringify("x".repeat(1_100_000));
+    const enqueue = ["enqueue", "emails", "--max-body-bytes", "2000000"];
+    const { code, err } = await eddy(enqueue, { env: { EDDY_BROKER: server.url }, input: `${big}\n` });
+    expect(code).toBe(1);
+    expect(err).toContain(
+      "above the limit of 1032192 bytes: the server's max_payload (or the stream's max_msg_size) less 16 KiB for headers; raise it there, or store",
+    );
+    const small = ["enqueue", "emails", '"12345"', "--max-body-bytes", "5"];
+    const own = await eddy(small, { env: { EDDY_BROKER: server.url } });
+    expect(own.err).toContain("above the limit of 5 bytes, which --max-body-bytes raises");
+  } finally {
+    await server.stop();
+  }
+});

@@ -8,6 +8,7 @@ import { whyUnfit, withoutSchema } from "../../../src/http/check.ts";
 import { ingestLines, lineId } from "../../../src/http/ingest.ts";
 import { Producer } from "../../../src/producer.ts";
 import type { QueueDefinition } from "../../../src/queue.ts";
+import type { BrokerSpec } from "../broker_spec.ts";
 import {
   ANY_QUEUE_FLAG,
   BROKER_FLAG,
@@ -84,7 +85,7 @@ there already, in their order, of standard input's the first ${MOST_IDS.toLocale
       unit: "bytes",
       least: 1,
       default: 1_048_576,
-      help: "the largest body",
+      help: "the largest body; the broker may take less",
     },
     json: JSON_FLAG,
   },
@@ -141,8 +142,18 @@ there already, in their order, of standard input's the first ${MOST_IDS.toLocale
         }
         const opened = await openQueue(broker, definition, worker, true);
         const maxBodyBytes = Math.min(flags["max-body-bytes"], opened.limits.maxBodyBytes);
+        const limitNote = noteOfLimit(spec.kind, flags["max-body-bytes"], opened.limits.maxBodyBytes);
         const producer = new Producer({ broker, platform: context.platform });
-        const source = { context, producer, definition, maxBodyBytes, job, ids: flags.ids, json: flags.json };
+        const source = {
+          context,
+          producer,
+          definition,
+          maxBodyBytes,
+          limitNote,
+          job,
+          ids: flags.ids,
+          json: flags.json,
+        };
         return bodies.length > 0 ? await fromArguments(source, bodies, flags.id) : await fromInput(source);
       },
       // "Accepted" is this command's promise, and a broker that can forget what it took breaks it: whoever sends is told, not only whoever works.
@@ -156,6 +167,7 @@ interface Source {
   readonly producer: Producer;
   readonly definition: QueueDefinition;
   readonly maxBodyBytes: number;
+  readonly limitNote: string;
   readonly job: JobFlags;
   /** What the ids of lines begin with. */
   readonly ids: string | undefined;
@@ -178,13 +190,13 @@ async function fromArguments(
   bodies: readonly string[],
   id: string | undefined,
 ): Promise<number> {
-  const { context, producer, definition, maxBodyBytes, job } = source;
+  const { context, producer, definition, maxBodyBytes, limitNote, job } = source;
   const fit: string[] = [];
   let rejected = 0;
   for (const [i, body] of bodies.entries()) {
     const tooLong = new TextEncoder().encode(body).byteLength > maxBodyBytes;
     const why = tooLong
-      ? `The body is above the limit of ${maxBodyBytes} bytes`
+      ? `The body is above the limit of ${maxBodyBytes} bytes${limitNote}`
       : await whyUnfit(definition, body);
     if (why === undefined) fit.push(body);
     else {
@@ -309,4 +321,13 @@ function whyNoHeader(at: number, name: string, value: string): string | undefine
   return isHeaderValue(value)
     ? undefined
     : "its value does not fit; give up to 4,000 printable ASCII characters";
+}
+
+/** Whose limit on bodies it is, and how it is raised. */
+function noteOfLimit(kind: BrokerSpec["kind"], flag: number, broker: number): string {
+  if (flag < broker) return ", which --max-body-bytes raises";
+  if (kind === "nats") {
+    return ": the server's max_payload (or the stream's max_msg_size) less 16 KiB for headers; raise it there, or store the data elsewhere and enqueue where";
+  }
+  return `, the most that the ${kind} broker takes; store the data elsewhere and enqueue where`;
 }
