@@ -88,7 +88,7 @@ const CASES: readonly (readonly [string, unknown, string])[] = [
     { ...NATS, sources: { work: { stream: "S", consumer: "C", maxDeliver: 5 } } },
     "sources.work.maxDeliver is no option; use some of stream, consumer",
   ],
-  ["redis", { ...REDIS, retry: 5 }, "retry is no option; use some of url, token,"],
+  ["redis", { ...REDIS, retries: 5 }, "retries is no option; use some of url, token,"],
   ["memory", { now, random: now }, "random is no option; use some of now, wallNow"],
   [
     "sqlite",
