@@ -59,7 +59,10 @@ describe("arguments", () => {
     const { code, err } = await eddy(["enqueue", "q", '"hush"', "--max-body-bytes", "5"], {
       cwd: folder.path,
     });
-    expect([code, err]).toEqual([1, "body 1: The body is above the limit of 5 bytes, which --max-body-bytes raises\n"]);
+    expect([code, err]).toEqual([
+      1,
+      "body 1: The body is above the limit of 5 bytes, which --max-body-bytes raises\n",
+    ]);
   });
 });
 
