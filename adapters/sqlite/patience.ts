@@ -34,7 +34,7 @@ export async function onceFree<T>(act: () => T, patience: Patience): Promise<T> 
   }
 }
 
-/** Resolves after so many milliseconds. */
+/** Resolves after so many milliseconds; soon where the time has passed already, of which runtimes would warn. */
 export function elapse(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
+  return new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)));
 }
