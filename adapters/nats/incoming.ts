@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { joined } from "./bytes.ts";
 
 /** A message for one of our inboxes. */
 export interface Incoming {
@@ -41,8 +42,7 @@ interface Piece {
   readonly end: number;
   /** Whose it is; the library's where there is none. */
   readonly take: ((message: Incoming) => void) | undefined;
-  /** Where its line ends, and where its body begins. */
-  readonly lineEnd: number;
+  /** Where its body begins. */
   readonly bodyAt: number;
 }
 
@@ -115,7 +115,7 @@ export class IncomingReader {
     if (first !== H && first !== M) {
       const newline = bytes.indexOf(NEWLINE, at);
       if (newline < 0) return this.#unfinished(length - at, length);
-      return { end: newline + 1, take: undefined, lineEnd: newline, bodyAt: newline + 1 };
+      return { end: newline + 1, take: undefined, bodyAt: newline + 1 };
     }
     // `HMSG subject number [reply] headers all` or `MSG subject number [reply] all`.
     let to = at;
@@ -138,14 +138,14 @@ export class IncomingReader {
     const bodyAt = to + 2;
     const end = bodyAt + size + 2;
     const take = this.#inboxes.get(wholeAt(bytes, numberAt, length));
-    if (first === M) return { end, take, lineEnd: to, bodyAt };
+    if (first === M) return { end, take, bodyAt };
     const headers = wholeAt(bytes, lastButOne + 1, last);
-    return headers >= 0 && headers <= size ? { end, take, lineEnd: to, bodyAt: bodyAt + headers } : undefined;
+    return headers >= 0 && headers <= size ? { end, take, bodyAt: bodyAt + headers } : undefined;
   }
 
   #unfinished(lineBytes: number, length: number): Piece | undefined {
     if (lineBytes > MAX_LINE_BYTES) return undefined;
-    return { end: length + 1, take: undefined, lineEnd: 0, bodyAt: 0 };
+    return { end: length + 1, take: undefined, bodyAt: 0 };
   }
 }
 
@@ -184,14 +184,4 @@ function wholeAt(bytes: Uint8Array, from: number, to: number): number {
     value = value * 10 + byte - ZERO;
   }
   return at === from ? Number.NaN : value;
-}
-
-function joined(pieces: readonly Uint8Array[], length: number): Uint8Array {
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return whole;
 }

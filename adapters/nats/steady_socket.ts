@@ -10,6 +10,7 @@
  *
  * @module
  */
+import { joined } from "./bytes.ts";
 import { IncomingReader } from "./incoming.ts";
 
 const encoder = new TextEncoder();
@@ -105,7 +106,7 @@ export class SteadySocket {
     this.#unsent = [];
     if (this.#over) return;
     try {
-      this.#socket.send(joined(unsent) as Uint8Array<ArrayBuffer>);
+      this.#socket.send(encodedAll(unsent) as Uint8Array<ArrayBuffer>);
     } catch {
       this.#end("the WebSocket failed");
     }
@@ -151,7 +152,7 @@ function encoded(text: string): Uint8Array {
   return bytes;
 }
 
-function joined(parts: readonly (Uint8Array | string)[]): Uint8Array {
+function encodedAll(parts: readonly (Uint8Array | string)[]): Uint8Array {
   // Texts that follow each other are encoded together.
   const pieces: Uint8Array[] = [];
   let length = 0;
@@ -170,12 +171,5 @@ function joined(parts: readonly (Uint8Array | string)[]): Uint8Array {
     add(part);
   }
   if (text !== "") add(encoded(text));
-  if (pieces.length === 1) return pieces[0] as Uint8Array;
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return whole;
+  return joined(pieces, length);
 }

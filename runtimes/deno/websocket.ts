@@ -12,6 +12,7 @@ import {
   closeFrame,
   FrameError,
   type Incoming,
+  joined,
   MAX_REASON_BYTES,
   MessageReader,
   pongFrame,
@@ -318,17 +319,10 @@ function mask(): Uint8Array {
 }
 
 async function writeAll(connection: Duplex, pieces: readonly Uint8Array[]): Promise<void> {
-  const whole = pieces.length === 1 ? (pieces[0] as Uint8Array) : joined(pieces);
+  const whole = joined(
+    pieces,
+    pieces.reduce((sum, { length }) => sum + length, 0),
+  );
   let sent = await connection.write(whole);
   while (sent < whole.length) sent += await connection.write(whole.subarray(sent));
-}
-
-function joined(pieces: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return whole;
 }

@@ -216,9 +216,12 @@ function decoded(bytes: Uint8Array): string {
   }
 }
 
-/** Several pieces as one; a single one is that itself. */
-function joined(pieces: readonly Uint8Array<ArrayBuffer>[], length: number): Uint8Array<ArrayBuffer> {
-  if (pieces.length === 1) return pieces[0] as Uint8Array<ArrayBuffer>;
+/** Several pieces as one; a single one is that itself. `length`: of all together. */
+export function joined<B extends ArrayBufferLike>(
+  pieces: readonly Uint8Array<B>[],
+  length: number,
+): Uint8Array<B | ArrayBuffer> {
+  if (pieces.length === 1) return pieces[0] as Uint8Array<B>;
   const whole = new Uint8Array(length);
   let at = 0;
   for (const piece of pieces) {
