@@ -31,7 +31,6 @@ export interface LinkReply {
 const NOTHING: readonly never[] = [];
 
 export class BrokerLink {
-  readonly #platform: Platform;
   readonly #broker: string;
   readonly #queue: BrokerQueue;
   readonly #requestTimeoutMs: number;
@@ -46,7 +45,6 @@ export class BrokerLink {
     requestTimeoutMs: number,
     exchanges: boolean,
   ) {
-    this.#platform = platform;
     this.#broker = broker;
     this.#queue = queue;
     this.#requestTimeoutMs = requestTimeoutMs;
@@ -68,6 +66,7 @@ export class BrokerLink {
    * Settles and claims. With an engine that exchanges this is one request, and the owner's leases that are half-way to their renewal ride on it (but for those it settles wholly); with another it only
    * settles, and nothing is remembered.
    *
+   * @param now what the platform's clock has just said.
    * @throws what an adapter throws that does not reject.
    */
   send(
@@ -76,21 +75,24 @@ export class BrokerLink {
     taken: readonly OutgoingVerdict[],
     claim: ClaimRequest | undefined,
     remember: string | undefined,
+    now: number,
   ): Promise<LinkReply> {
-    if (this.exchanges) return this.#exchange(keeper, owner, taken, claim, remember);
-    return this.#within(0, "settle", this.#queue.settle(taken), (settled) => {
+    if (this.exchanges) return this.#exchange(keeper, owner, taken, claim, remember, now);
+    const made = (settled: readonly SettleResult[]): LinkReply => {
       this.#assertWhole("settle", settled, taken);
       return { settled, claimed: undefined, renewedIds: NOTHING, renewed: NOTHING };
-    });
+    };
+    return this.#within(0, "settle", this.#queue.settle(taken), made, now);
   }
 
   /**
    * Claims, and nothing else.
    *
+   * @param now what the platform's clock has just said.
    * @throws what an adapter throws that does not reject.
    */
-  claim(claim: ClaimRequest): Promise<ClaimReply> {
-    return this.#within(claim.waitMs, "claim", this.#queue.claim(claim), same);
+  claim(claim: ClaimRequest, now: number): Promise<ClaimReply> {
+    return this.#within(claim.waitMs, "claim", this.#queue.claim(claim), same, now);
   }
 
   // Async, so that an adapter that throws is one that rejects.
@@ -112,15 +114,15 @@ export class BrokerLink {
     taken: readonly OutgoingVerdict[],
     claim: ClaimRequest | undefined,
     remember: string | undefined,
+    sentAt: number,
   ): Promise<LinkReply> {
     const over = withResolvers<void>();
     const riding = keeper.ride(owner, over.promise, (lease) => endedBy(taken, lease));
     const renewedIds = riding.length === 0 ? NOTHING : riding.map((lease) => lease.id);
-    const sentAt = this.#platform.now();
     try {
       const exchange = this.#queue.exchange as NonNullable<BrokerQueue["exchange"]>;
       const sent = exchange.call(this.#queue, { settle: taken, renew: renewedIds, claim, remember });
-      const reply: ExchangeReply = await this.#within(0, "exchange", sent, same);
+      const reply: ExchangeReply = await this.#within(0, "exchange", sent, same, sentAt);
       this.#assertWhole("exchange", reply.settled, taken);
       this.#assertWhole("exchange", reply.renewed, renewedIds);
       if (claim !== undefined && reply.claimed === undefined) throw this.#partial("exchange");
@@ -147,8 +149,14 @@ export class BrokerLink {
     );
   }
 
-  #within<T, R>(waitMs: number, verb: string, work: Promise<T>, made: (value: T) => R): Promise<R> {
-    return withDeadline(this.#timer, this.#requestTimeoutMs + waitMs, this.#broker, verb, work, made);
+  #within<T, R>(
+    waitMs: number,
+    verb: string,
+    work: Promise<T>,
+    made: (value: T) => R,
+    now?: number,
+  ): Promise<R> {
+    return withDeadline(this.#timer, this.#requestTimeoutMs + waitMs, this.#broker, verb, work, made, now);
   }
 }
 

@@ -24,6 +24,10 @@ export class Chain<T extends Chained> {
     return this.#size;
   }
 
+  has(link: T): boolean {
+    return link.chain === this;
+  }
+
   /** Puts it at the end. */
   add(link: T): void {
     link.chain = this;

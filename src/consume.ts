@@ -435,13 +435,13 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     if (this.#phase === "running" && !traffic.claiming && turns.mayClaim(now, this.wake)) {
       const claim = this.#claimNow(now);
       if (typeof claim === "number") next = claim;
-      else this.#sendClaim(claim);
+      else this.#sendClaim(claim, now);
     } else if (this.#phase === "stopping" && !traffic.busy) {
       this.#sendAbandon();
     }
     if (this.#outbox.waiting > 0 && !traffic.settling) {
       const settleAt = this.#settleAt();
-      if (settleAt <= now) this.#sendSettle();
+      if (settleAt <= now) this.#sendSettle(now);
       else next = Math.min(next, settleAt);
     }
     this.#timer.set(next);
@@ -523,18 +523,18 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     return false;
   }
 
-  #sendClaim(claim: PendingClaim): void {
+  #sendClaim(claim: PendingClaim, now: number): void {
     this.#hungry = false;
     this.#woken = false;
     this.#looks.calm();
     // Without exchange the verdicts leave by a request of their own, just before the claim.
-    if (!this.#deps.exchanges && this.#outbox.waiting > 0 && !this.#traffic.settling) this.#sendSettle();
+    if (!this.#deps.exchanges && this.#outbox.waiting > 0 && !this.#traffic.settling) this.#sendSettle(now);
     this.#deps.turns.claimed();
-    this.#traffic.claim(claim);
+    this.#traffic.claim(claim, now);
   }
 
-  #sendSettle(): void {
-    if (this.#deps.limiter?.maySettle() !== false) return this.#traffic.settle();
+  #sendSettle(now: number): void {
+    if (this.#deps.limiter?.maySettle() !== false) return this.#traffic.settle(now);
     // Without a request to send them by, they are lost as with a crash.
     this.#loseUnsent();
   }

@@ -4,9 +4,10 @@
  * @module
  */
 import type { Delivery } from "./broker.ts";
+import { Chained } from "./chain.ts";
 
 /** One claim's lease, as the worker knows it. Times are of the platform's `now`. */
-export class HeldLease {
+export class HeldLease extends Chained {
   readonly id: string;
   readonly owner: LeaseOwner;
   /** Deliveries not yet settled. The lease is over at 0. */
@@ -28,6 +29,7 @@ export class HeldLease {
     deadline: number,
     renewAt: number,
   ) {
+    super();
     this.id = id;
     this.owner = owner;
     this.open = open;

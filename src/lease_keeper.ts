@@ -5,6 +5,7 @@
  * @module
  */
 import type { RenewResult } from "./broker.ts";
+import { Chain } from "./chain.ts";
 import type { HeldLease, LeaseOwner } from "./held.ts";
 import { leaseDeadline, renewalDue, renewalRetryAt, renewalWorthwhile } from "./lease.ts";
 import type { CancelTimer, Platform } from "./platform.ts";
@@ -13,7 +14,7 @@ const RAN_OUT = "it ran out before it could be renewed";
 
 export class LeaseKeeper {
   readonly #platform: Platform;
-  readonly #leases = new Set<HeldLease>();
+  readonly #leases = new Chain<HeldLease>();
   #closed = false;
   #armedAt = Number.POSITIVE_INFINITY;
   #cancel: CancelTimer | undefined;
@@ -48,7 +49,7 @@ export class LeaseKeeper {
   ride(owner: LeaseOwner, done: Promise<void>, ends: (lease: HeldLease) => boolean): HeldLease[] {
     const riding: HeldLease[] = [];
     const now = this.#platform.now();
-    for (const lease of this.#leases) {
+    for (const lease of this.#leases.all()) {
       if (
         lease.owner !== owner ||
         !owner.renews ||
@@ -95,7 +96,7 @@ export class LeaseKeeper {
   /** When the first of the owner's leases ends at the earliest, if it is not renewed any more; `Infinity` where it has none. */
   endsAt(owner: LeaseOwner): number {
     let endsAt = Number.POSITIVE_INFINITY;
-    for (const lease of this.#leases) {
+    for (const lease of this.#leases.all()) {
       if (lease.owner === owner) endsAt = Math.min(endsAt, lease.sentAt + owner.leaseMs);
     }
     return endsAt;
@@ -135,7 +136,7 @@ export class LeaseKeeper {
     this.#armedAt = Number.POSITIVE_INFINITY;
     const now = this.#platform.now();
     const due = new Map<LeaseOwner, HeldLease[]>();
-    for (const lease of [...this.#leases]) {
+    for (const lease of this.#leases.all()) {
       // Losing one can end others.
       if (!this.#leases.has(lease)) continue;
       if (now >= lease.deadline) {
@@ -148,7 +149,7 @@ export class LeaseKeeper {
     }
     for (const [owner, leases] of due) this.#renew(owner, leases, now);
     let next = Number.POSITIVE_INFINITY;
-    for (const lease of this.#leases) next = Math.min(next, lease.renewAt, lease.deadline);
+    for (const lease of this.#leases.all()) next = Math.min(next, lease.renewAt, lease.deadline);
     if (next !== Number.POSITIVE_INFINITY) this.#arm(next);
   }
 

@@ -100,8 +100,8 @@ export class Traffic {
     return this.#pausedUntil;
   }
 
-  /** Sends a claim; with an engine that exchanges, all waiting verdicts ride on it. */
-  claim(claim: PendingClaim): void {
+  /** Sends a claim; with an engine that exchanges, all waiting verdicts ride on it. `now` is what the clock has just said. */
+  claim(claim: PendingClaim, now: number): void {
     const { link, outbox, events } = this.#options;
     this.#claiming = true;
     this.#unanswered = claim;
@@ -111,13 +111,13 @@ export class Traffic {
     const signal = waitMs > 0 ? this.#endWait?.signal : undefined;
     const request: ClaimRequest =
       signal === undefined ? { leaseId, max, waitMs } : { leaseId, max, waitMs, signal };
-    let sentAt = 0;
-    const sending = (now: number) => {
-      sentAt = now;
+    let sentAt = now;
+    const sending = (at: number) => {
+      sentAt = at;
     };
     const sent = link.exchanges
-      ? this.#exchange(outbox.take(), request, sending)
-      : this.#claimOnly(request, sending);
+      ? this.#exchange(outbox.take(), request, now, sending)
+      : this.#claimOnly(request, now);
     sent.then(
       (claimed) => {
         this.#claiming = false;
@@ -140,13 +140,13 @@ export class Traffic {
     );
   }
 
-  /** Sends the waiting verdicts by a request of their own. */
-  settle(): void {
+  /** Sends the waiting verdicts by a request of their own. `now` is what the clock has just said. */
+  settle(now: number): void {
     this.#settling = true;
     const { platform, link, events } = this.#options;
     let sentAt: number | undefined;
-    this.#exchange(this.#options.outbox.take(), undefined, (now) => {
-      sentAt = now;
+    this.#exchange(this.#options.outbox.take(), undefined, now, (at) => {
+      sentAt = at;
     }).then(
       () => {
         this.#settling = false;
@@ -221,12 +221,10 @@ export class Traffic {
   }
 
   /** Sends a claim without verdicts; answers `undefined` when none was sent. Nothing has to be awaited before, and little is behind. */
-  #claimOnly(claim: ClaimRequest, sending: (now: number) => void): Promise<ClaimReply | undefined> {
+  #claimOnly(claim: ClaimRequest, now: number): Promise<ClaimReply | undefined> {
     if (this.#closed || this.#stopping) return Promise.resolve(undefined);
-    const { platform, link } = this.#options;
-    sending(platform.now());
     try {
-      return link.claim(claim);
+      return this.#options.link.claim(claim, now);
     } catch (error) {
       // An adapter that throws is one that rejects.
       return Promise.reject(error);
@@ -240,12 +238,16 @@ export class Traffic {
   async #exchange(
     taken: readonly OutgoingVerdict[],
     claim: ClaimRequest | undefined,
+    at: number,
     sending: (now: number) => void,
   ): Promise<ClaimReply | undefined> {
     const { platform, link, keeper, owner, outbox, memo, events } = this.#options;
+    let now = at;
     // Another may have begun while one was awaited.
-    for (let under = renewalsOf(taken); under.length > 0; under = renewalsOf(taken)) await Promise.all(under);
-    const now = platform.now();
+    for (let under = renewalsOf(taken); under.length > 0; under = renewalsOf(taken)) {
+      await Promise.all(under);
+      now = platform.now();
+    }
     const sent = this.#stillHeld(taken, now);
     if (this.#closed || (sent.length === 0 && claim === undefined)) return undefined;
     if (claim !== undefined && this.#stopping) {
@@ -255,7 +257,7 @@ export class Traffic {
     sending(now);
     let reply: LinkReply;
     try {
-      reply = await link.send(keeper, owner, sent, claim, sent.length > 0 ? memo() : undefined);
+      reply = await link.send(keeper, owner, sent, claim, sent.length > 0 ? memo() : undefined, now);
     } catch (error) {
       const over = outbox.putBack(sent);
       if (!this.#closed) for (const entry of over) events.lost(entry);

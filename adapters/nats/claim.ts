@@ -91,9 +91,11 @@ export class Claiming {
     const { leaseId } = request;
     try {
       const now = core.now();
-      const held = core.leases.get(leaseId, now);
-      if (held !== undefined) return await this.#again(held, timeoutMs);
-      if (core.leases.isOver(leaseId, now)) return NO_MORE;
+      if (!core.leases.isNew(leaseId)) {
+        const held = core.leases.get(leaseId, now);
+        if (held !== undefined) return await this.#again(held, timeoutMs);
+        if (core.leases.isOver(leaseId, now)) return NO_MORE;
+      }
       const gathering = new Gathering({
         core,
         now,
@@ -156,7 +158,7 @@ export class Claiming {
     session.sayOnly(WPI, lease.openSlots());
     await session.flush("claim", timeoutMs);
     lease.deadline = sentAt + core.leaseMs;
-    return { deliveries: lease.openSlots().map((held) => held.delivery) };
+    return { deliveries: lease.openSlots() };
   }
 
   #hold(leaseId: string, max: number, raws: Raw[]): ClaimReply {
@@ -176,7 +178,7 @@ export class Claiming {
     this.#holdAll(raws, lease, now);
     if (lease.open > 0) core.leases.add(lease, now);
     else core.leases.bar(leaseId, now);
-    const deliveries = lease.slots.map((held) => held.delivery);
+    const deliveries = lease.slots;
     return deliveries.length < max ? { deliveries, nextDueMs: this.#nextDueMs(now) } : { deliveries };
   }
 

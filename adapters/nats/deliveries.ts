@@ -8,8 +8,7 @@ import { type DeliveryInfo, parseAckSubject } from "./ack_subject.ts";
 import { type Envelope, readEnvelope } from "./envelope.ts";
 import type { Incoming } from "./incoming.ts";
 import type { Lane } from "./lane.ts";
-import type { Held, Lease, Leases } from "./leases.ts";
-import { priorityOf } from "./names.ts";
+import { Held, type Lease, type Leases } from "./leases.ts";
 import { bodyOf } from "./text.ts";
 
 /** A message that came for a claim, read as it came: while the server is still handing out the others. */
@@ -61,7 +60,7 @@ function isNew(raw: Raw, leases: Leases, now: number): boolean {
   }
   const known = leases.held(lane, info.streamSequence);
   if (known === undefined) return true;
-  const isSame = known.info.storedNs === info.storedNs;
+  const isSame = known.message.info.storedNs === info.storedNs;
   if (isSame && now < known.lease.deadline) {
     // The server forgot that we have it (it crashed). It is being worked on, so this hand-out takes the place of the first.
     known.reply = raw.reply;
@@ -93,29 +92,7 @@ function inOrder(found: readonly Raw[]): boolean {
   return true;
 }
 
-function hold({ lane, reply, info, envelope, bytes, body, handOuts }: Raw, lease: Lease): void {
-  const held: Held = {
-    lane,
-    sequence: info.streamSequence,
-    info,
-    envelope,
-    delivery: {
-      id: envelope.id ?? `${lane.kind === "source" ? info.stream : "seq"}:${info.streamSequence}`,
-      leaseId: lease.id,
-      token: String(lease.slots.length),
-      attempt: envelope.attemptsBefore + handOuts,
-      suspect: envelope.suspect || handOuts > 1,
-      enqueuedAt: envelope.enqueuedAt ?? info.storedMs,
-      headers: envelope.headers,
-      body,
-      priority: priorityOf(lane.level),
-    },
-    body: bytes,
-    lease,
-    reply,
-    open: true,
-    lost: false,
-  };
-  lease.slots.push(held);
+function hold(message: Raw, lease: Lease): void {
+  lease.slots.push(new Held(message, lease));
   lease.open += 1;
 }

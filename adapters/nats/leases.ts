@@ -4,39 +4,61 @@
  *
  * @module
  */
-import type { Delivery } from "../../src/broker.ts";
-import { Remembered } from "../remembered.ts";
-import type { DeliveryInfo } from "./ack_subject.ts";
-import type { Envelope } from "./envelope.ts";
+import type { Delivery, Priority, RawBody } from "../../src/broker.ts";
+import { Chain, Chained } from "../../src/chain.ts";
+import type { Raw } from "./deliveries.ts";
+import { EndedLeases } from "./ended_leases.ts";
 import type { Lane } from "./lane.ts";
+import { priorityOf } from "./names.ts";
 
 /** How long the end of a lease is remembered, in milliseconds. */
 const REMEMBER_MS = 60_000;
 
-/** One delivery of ours. */
-export interface Held {
-  readonly lane: Lane;
-  readonly sequence: number;
-  readonly info: DeliveryInfo;
-  readonly envelope: Envelope;
-  readonly delivery: Delivery;
-  /** The body as it came; the delivery's is a copy that its receiver may spoil. */
-  readonly body: Uint8Array;
+/** One delivery of ours, as it was handed out: so that whoever gets it back mostly has nothing to look for. */
+export class Held implements Delivery {
+  readonly id: string;
+  readonly leaseId: string;
+  readonly token: string;
+  readonly attempt: number;
+  readonly suspect: boolean;
+  readonly enqueuedAt: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Its receiver may spoil it; what the message says is left as it came. */
+  readonly body: RawBody;
+  readonly priority: Priority;
+  readonly message: Raw;
   readonly lease: Lease;
   /** Where acks go. A delivery that the server forgot and handed to us once more has another. */
   reply: string;
-  open: boolean;
+  open = true;
   /** Whether it was given up while its lease went on: nothing can be done with it here. */
-  lost: boolean;
+  lost = false;
+
+  constructor(message: Raw, lease: Lease) {
+    const { lane, info, envelope, handOuts } = message;
+    this.id = envelope.id ?? `${lane.kind === "source" ? info.stream : "seq"}:${info.streamSequence}`;
+    this.leaseId = lease.id;
+    this.token = String(lease.slots.length);
+    this.attempt = envelope.attemptsBefore + handOuts;
+    this.suspect = envelope.suspect || handOuts > 1;
+    this.enqueuedAt = envelope.enqueuedAt ?? info.storedMs;
+    this.headers = envelope.headers;
+    this.body = message.body;
+    this.priority = priorityOf(lane.level);
+    this.message = message;
+    this.lease = lease;
+    this.reply = message.reply;
+  }
 }
 
-export class Lease {
+export class Lease extends Chained {
   readonly id: string;
   slots: Held[] = [];
   open = 0;
   /** On the broker's monotonic clock, in milliseconds. */
   deadline: number;
   constructor(id: string, deadline: number) {
+    super();
     this.id = id;
     this.deadline = deadline;
   }
@@ -46,22 +68,22 @@ export class Lease {
   }
 }
 
-/** Of an ended lease, which slots were lost; `all` of one under which nothing was held. */
-type Ended = ReadonlySet<string> | "all";
-
-const NONE_LOST: Ended = new Set();
-
 export class Leases {
-  readonly #live = new Map<string, Lease>();
-  readonly #ended = new Remembered<Ended>(REMEMBER_MS);
+  readonly #live = new Chain<Lease>();
+  readonly #ended = new EndedLeases(REMEMBER_MS);
   #sweptAt = 0;
 
   /** A lease that is held. One whose deadline has passed ends here. */
   get(id: string, now: number): Lease | undefined {
-    const lease = this.#live.get(id);
+    const lease = this.#live.find((one) => one.id === id);
     if (lease === undefined || now < lease.deadline) return lease;
     this.end(lease, now);
     return undefined;
+  }
+
+  /** Whether it is plain that no lease of this id was ever held here, or barred. If not, it has to be looked for. */
+  isNew(id: string): boolean {
+    return this.#ended.isNew(id);
   }
 
   /** Whether a lease of this id is over. */
@@ -72,11 +94,18 @@ export class Leases {
   /** Adds a lease; its slots may be filled until it is returned to the caller. */
   add(lease: Lease, now: number): void {
     this.#sweep(now);
-    this.#live.set(lease.id, lease);
+    this.#live.add(lease);
+    this.#ended.saw(lease.id);
   }
 
   /** What is known of a delivery: it is held, or its verdict took effect, or it was lost. */
-  find(leaseId: string, token: string, now: number): Held | "done" | "lost" {
+  find(delivery: Pick<Delivery, "leaseId" | "token">, now: number): Held | "done" | "lost" {
+    if (delivery instanceof Held && delivery.open) {
+      const { lease } = delivery;
+      // Of another connection's it is known nothing here, and one that is late ends below.
+      if (this.#live.has(lease) && now < lease.deadline) return delivery;
+    }
+    const { leaseId, token } = delivery;
     const lease = this.get(leaseId, now);
     if (lease === undefined) {
       const lost = this.#ended.get(leaseId, now);
@@ -93,10 +122,11 @@ export class Leases {
     if (!held.open) return;
     close(held);
     const { lease } = held;
-    if (lease.open > 0 || !this.#live.delete(lease.id)) return;
-    const lost = lease.slots.filter((one) => one.lost).map((one) => one.delivery.token);
+    if (lease.open > 0 || !this.#live.delete(lease)) return;
+    const lost: string[] = [];
+    for (const one of lease.slots) if (one.lost) lost.push(one.token);
     lease.slots = [];
-    this.#ended.set(lease.id, lost.length === 0 ? NONE_LOST : new Set(lost), now);
+    this.#ended.set(lease.id, lost, now);
   }
 
   /** No verdict can take effect: the server hands it out again when its wait for an ack is over. */
@@ -107,15 +137,14 @@ export class Leases {
 
   /** Ends a lease as it stands: what is open is lost. */
   end(lease: Lease, now: number): void {
-    if (!this.#live.delete(lease.id)) return;
-    const lost = new Set<string>();
+    if (!this.#live.delete(lease)) return;
+    const lost: string[] = [];
     for (const held of lease.slots) {
-      if (held.lost) lost.add(held.delivery.token);
+      if (held.lost || held.open) lost.push(held.token);
       if (!held.open) continue;
-      lost.add(held.delivery.token);
       close(held);
       // The server gives it out again, and nobody tells of that.
-      held.lane.stir(now);
+      held.message.lane.stir(now);
     }
     // Whatever refers to the lease still need not keep its jobs.
     lease.slots = [];
@@ -124,9 +153,10 @@ export class Leases {
 
   /** What is held of a lane's message, if it is. */
   held(lane: Lane, sequence: number): Held | undefined {
-    for (const lease of this.#live.values()) {
+    for (const lease of this.#live.all()) {
       for (const held of lease.slots) {
-        if (held.open && held.sequence === sequence && held.lane === lane) return held;
+        const { message } = held;
+        if (held.open && message.info.streamSequence === sequence && message.lane === lane) return held;
       }
     }
     return undefined;
@@ -141,7 +171,7 @@ export class Leases {
   #sweep(now: number): void {
     if (now - this.#sweptAt < 1000) return;
     this.#sweptAt = now;
-    for (const lease of [...this.#live.values()]) if (now >= lease.deadline) this.end(lease, now);
+    for (const lease of this.#live.all()) if (now >= lease.deadline) this.end(lease, now);
   }
 }
 

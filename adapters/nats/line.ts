@@ -9,7 +9,7 @@
 import { BrokerError } from "../../src/errors.ts";
 import { type Incoming, statusOf } from "./incoming.ts";
 import type { Lane } from "./lane.ts";
-import type { Inbox, Proof, Session } from "./session.ts";
+import { type Inbox, type Proof, publication, type Session } from "./session.ts";
 
 /** How a pull ended. `short`: fewer came than were asked for, no more are there. */
 export type PullEnd = "full" | "short" | "retired";
@@ -42,9 +42,12 @@ export class Line {
   readonly session: Session;
   readonly lane: Lane;
   readonly #subject: string;
+  readonly #next: string;
   readonly #inbox: Inbox;
   readonly #stray: (lane: Lane, message: Incoming) => void;
   #pull: Pull | undefined;
+  /** What was sent last, and for which wait, size and token: mostly it is the same again. */
+  #asked = { waitMs: -1, batch: 0, token: "", lines: new Uint8Array() as Uint8Array };
   #serial = 0;
   /** Whether the pull before, or the one on the way as far as it has come, was asked for once and brought all. */
   #wasPlain = false;
@@ -57,6 +60,7 @@ export class Line {
     this.session = session;
     this.lane = lane;
     this.#subject = `${session.inbox}.p.${name}`;
+    this.#next = `$JS.API.CONSUMER.MSG.NEXT.${lane.stream}.${lane.consumer}`;
     this.#stray = stray;
     this.#inbox = session.subscribe(`${this.#subject}.*`, (message) => this.#received(message));
   }
@@ -87,14 +91,16 @@ export class Line {
     if (!this.#wasPlain) this.#serial += 1;
     this.#wasPlain = pull.token === "";
     pull.token = this.#serial.toString(36);
-    // `no_wait` ends the pull with what is there; with `expires` it waits for a first message before.
-    const expires = waitMs >= 1 ? `,"expires":${Math.floor(waitMs)}000000` : "";
-    const send = this.#isHeard ? "publishNow" : "publish";
-    this.session[send](
-      `$JS.API.CONSUMER.MSG.NEXT.${this.lane.stream}.${this.lane.consumer}`,
-      `{"batch":${pull.batch},"no_wait":true${expires}}`,
-      `${this.#subject}.${pull.token}`,
-    );
+    if (this.#isHeard) return this.session.publishNow(this.#lines(pull, Math.floor(waitMs)));
+    this.session.publish(this.#next, request(pull.batch, Math.floor(waitMs)), `${this.#subject}.${pull.token}`);
+  }
+
+  #lines({ batch, token }: Pull, waitMs: number): Uint8Array {
+    const last = this.#asked;
+    if (last.batch === batch && last.waitMs === waitMs && last.token === token) return last.lines;
+    const lines = publication(this.#next, request(batch, waitMs), `${this.#subject}.${token}`);
+    this.#asked = { waitMs, batch, token, lines };
+    return lines;
   }
 
   /** Ends the pull on the way, and the line with it: the server forgets the pull, and it is answered once all that was sent for it is here. */
@@ -163,4 +169,9 @@ export class Line {
     if (end !== "full") this.#wasPlain = false;
     if (pull?.over === false) pull.by.ended(end);
   }
+}
+
+/** `no_wait` ends the pull with what is there; with `expires` it waits for a first message before. `waitMs` is whole. */
+function request(batch: number, waitMs: number): string {
+  return `{"batch":${batch},"no_wait":true${waitMs >= 1 ? `,"expires":${waitMs}000000` : ""}}`;
 }

@@ -178,7 +178,8 @@ export class Link {
       // Whatever the library does about its own timeout, ours ends the socket and so the dial.
       late = setTimeout(() => socket?.close(), Math.min(connectTimeoutMs + 50, LONGEST_TIMER_MS));
       const nc = await dialling;
-      return new Session(nc, socket as SteadySocket, new URL(url).origin, inbox, () => void this.probe());
+      const { origin } = new URL(url);
+      return new Session(nc, socket as SteadySocket, origin, inbox, this.#options.now, () => void this.probe());
     } catch (error) {
       socket?.close();
       this.#failed(fault ?? error, url, socket);

@@ -210,7 +210,7 @@ export class Managing {
       const envelope = readEnvelope(one.headerText);
       const mine = this.#core.leases.held(lane, one.sequence);
       const attempts =
-        state === "held" ? (mine?.delivery.attempt ?? envelope.attemptsBefore + 1) : envelope.attemptsBefore;
+        state === "held" ? (mine?.attempt ?? envelope.attemptsBefore + 1) : envelope.attemptsBefore;
       found.push(peeked(one, envelope, state, attempts, priorityOf(lane.level)));
     }
     return found;

@@ -88,7 +88,7 @@ class Pulling implements LinePull {
     if (this.#isOver) return;
     // It is on its way: what watches over it is set up while the server works.
     const firstMs = Math.min((waits ? waitMs : 0) + UNANSWERED_MS, Math.max(1, failAt - sentAt));
-    this.#cancel = session.timer.setTimer(firstMs, this.#unanswered);
+    this.#cancel = session.timer.setTimer(firstMs, this.#unanswered, sentAt);
     if (!waits) return;
     this.#unlisten = core.listen(() => {
       if (hasNews(until)) this.#line.retire();

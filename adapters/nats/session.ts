@@ -55,13 +55,12 @@ export class Proof extends Chained {
   }
 }
 
-const CLOCK = {
-  now: () => performance.now(),
-  setTimer(ms: number, fn: () => void) {
-    const timer = setTimeout(fn, ms);
-    return () => clearTimeout(timer);
-  },
-};
+function setTimer(ms: number, fn: () => void): () => void {
+  const timer = setTimeout(fn, ms);
+  return () => clearTimeout(timer);
+}
+
+const encoder = new TextEncoder();
 
 /** How long a request that was sent along may take to be answered before the server is asked, in milliseconds. */
 const PROOF_MS = 5;
@@ -73,8 +72,8 @@ export class Session {
   readonly inbox: string;
   /** Resolves when the connection is over. Never rejects. */
   readonly down: Promise<void>;
-  /** For whatever waits for an answer of this connection. Ends with it. */
-  readonly timer = new SharedTimer(CLOCK);
+  /** For whatever waits for an answer of this connection, by the broker's clock. Ends with it. */
+  readonly timer: SharedTimer;
   readonly #nc: NatsConnection;
   readonly #socket: SteadySocket;
   readonly #waiting = new Map<string, Waiting>();
@@ -90,12 +89,23 @@ export class Session {
   #isUp = true;
   #denied: Denied | undefined;
 
-  /** @param slow called when a request was not answered in time. */
-  constructor(nc: NatsConnection, socket: SteadySocket, origin: string, inbox: string, slow: () => void) {
+  /**
+   * @param now the broker's clock.
+   * @param slow called when a request was not answered in time.
+   */
+  constructor(
+    nc: NatsConnection,
+    socket: SteadySocket,
+    origin: string,
+    inbox: string,
+    now: () => number,
+    slow: () => void,
+  ) {
     this.#nc = nc;
     this.#socket = socket;
     this.origin = origin;
     this.inbox = inbox;
+    this.timer = new SharedTimer({ now, setTimer });
     this.#slow = slow;
     this.down = new Promise((resolve) => {
       this.#wentDown = resolve;
@@ -149,23 +159,24 @@ export class Session {
    * As {@linkcode Session.publish}, but at once, with what was written in this turn before: past the client library, which would wait for the turn's end, in
    * which hundreds of handlers may run. Only for a reply inbox that the server is known to have heard of: a new one's subscription still waits there.
    *
-   * @param payload ASCII.
+   * @param lines what {@linkcode publication} made.
    */
-  publishNow(subject: string, payload: string, reply: string): void {
-    if (!this.#isUp) return;
-    this.#socket.sendNow(`PUB ${subject} ${reply} ${payload.length}\r\n${payload}\r\n`);
+  publishNow(lines: Uint8Array): void {
+    if (this.#isUp) this.#socket.sendNow(lines);
   }
 
   /**
    * Tells whether the server is soon seen to have read what was sent before, without being asked: by its answer to a request that leaves in this same turn and
    * gives {@linkcode Session.witness} back its proofs. If not, `told` is called with `false` at the end of the turn or a few milliseconds later, and may ask then.
+   *
+   * @param now what the broker's clock has just said.
    */
-  prove(told: (isProven: boolean) => void): void {
+  prove(now: number, told: (isProven: boolean) => void): void {
     if (!this.#isUp) return told(false);
     const proof = new Proof(told);
     this.#proving.add(proof);
     this.#unproven.push(proof);
-    proof.cancel = this.timer.setTimer(PROOF_MS, () => proof.end(false));
+    proof.cancel = this.timer.setTimer(PROOF_MS, () => proof.end(false), now);
   }
 
   /** To be called by whoever sends a request that is answered soon: answers what to end when it is (`true`) or when it never will be. */
@@ -384,6 +395,11 @@ export class Session {
       this.kill();
     }
   }
+}
+
+/** A message as the protocol has it, to be sent as it stands. */
+export function publication(subject: string, payload: string, reply: string): Uint8Array {
+  return encoder.encode(`PUB ${subject} ${reply} ${payload.length}\r\n${payload}\r\n`);
 }
 
 /** What the server does not permit. */

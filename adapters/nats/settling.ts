@@ -55,7 +55,7 @@ export class Settling {
     const seen = settlements.length > 1 ? new Set<Held>() : undefined;
     const now = core.now();
     for (const { delivery, verdict } of settlements) {
-      const held = core.leases.find(delivery.leaseId, delivery.token, now);
+      const held = core.leases.find(delivery, now);
       results.push(typeof held === "string" ? held : "done");
       if (typeof held === "string" || seen?.has(held) === true) continue;
       seen?.add(held);
@@ -66,7 +66,7 @@ export class Settling {
     const { live } = core.link;
     const ended =
       live !== undefined && others.length === 0
-        ? this.#end(live, acks, ACK, "settle", timeoutMs)
+        ? this.#end(live, acks, ACK, "settle", timeoutMs, now)
         : this.#settleBoth(acks, others, timeoutMs);
     return ended.then(() => results);
   }
@@ -149,7 +149,7 @@ export class Settling {
     if (delays) await core.readClock(session, verb, timeoutMs);
     // In the order of their places, so that what is given back together comes again in its old order.
     const sorted = verdicts
-      .map(([held, verdict]) => ({ held, verdict, place: placeOf(held) }))
+      .map(([held, verdict]) => ({ held, verdict, place: placeOf(held.message) }))
       .sort((a, b) => (a.place < b.place ? -1 : a.place > b.place ? 1 : 0));
     const moves: Move[] = [];
     const messages: Outgoing[] = [];
@@ -160,10 +160,10 @@ export class Settling {
     for (const { held, verdict, place } of sorted) {
       const move = this.#move(held, verdict, place);
       const headers = new EncodedHeaders(move.headers);
-      const size = headers.size + held.body.length;
+      const size = headers.size + held.message.bytes.length;
       if (size <= largest) {
         moves.push(move);
-        messages.push({ subject: move.subject, payload: held.body, headers });
+        messages.push({ subject: move.subject, payload: held.message.bytes, headers });
       } else {
         // Whatever published it left no room. Tried again and again it would hold up everybody else's verdicts.
         core.leases.givenUp(held, core.now());
@@ -201,17 +201,18 @@ export class Settling {
     word: string,
     verb: string,
     timeoutMs: number,
+    now = this.#core.now(),
   ): Promise<void> {
     if (helds.length === 0) return Promise.resolve();
     const { leases } = this.#core;
     return new Promise((resolve, reject) => {
       const done = () => {
-        const now = this.#core.now();
-        for (const held of helds) leases.settled(held, now);
+        const endedAt = this.#core.now();
+        for (const held of helds) leases.settled(held, endedAt);
         resolve();
       };
       session.sayOnly(word, helds);
-      session.prove((isProven) => {
+      session.prove(now, (isProven) => {
         if (isProven) return done();
         if (!session.isUp) return reject(session.lost(verb));
         this.#confirm(session, helds, word, verb, timeoutMs).then(done, reject);
@@ -228,7 +229,7 @@ export class Settling {
     timeoutMs: number,
   ): Promise<void> {
     const last = new Map<Lane, Held>();
-    for (const held of helds) last.set(held.lane, held);
+    for (const held of helds) last.set(held.message.lane, held);
     const replies = await session.say(verb, timeoutMs, word, [...last.values()]);
     for (const reply of replies) {
       if (reply.headers?.code !== 503) continue;
@@ -243,13 +244,12 @@ export class Settling {
 
   #move(held: Held, verdict: Verdict, place: string): Move {
     const { names } = this.#core;
-    const { delivery } = held;
-    const level = levelOf(delivery.priority);
+    const level = levelOf(held.priority);
     const common: HeaderList = [
       [H.messageId, `move:${nameOf(held)}`],
-      [H.id, delivery.id],
-      [H.enqueuedAt, String(delivery.enqueuedAt)],
-      ...ownHeaders(delivery.headers),
+      [H.id, held.id],
+      [H.enqueuedAt, String(held.enqueuedAt)],
+      ...ownHeaders(held.headers),
     ];
     switch (verdict.kind) {
       case "release":
@@ -260,8 +260,8 @@ export class Settling {
           headers: [
             ...common,
             [H.place, place],
-            [H.attempts, String(delivery.attempt - 1)],
-            ...(delivery.suspect ? ([[H.suspect, "1"]] as const) : []),
+            [H.attempts, String(held.attempt - 1)],
+            ...(held.suspect ? ([[H.suspect, "1"]] as const) : []),
           ],
         };
       case "dead":
@@ -271,8 +271,8 @@ export class Settling {
           subject: names.deadSubject,
           headers: [
             ...common,
-            [H.attempts, String(verdict.attempts ?? delivery.attempt)],
-            [H.priority, delivery.priority],
+            [H.attempts, String(verdict.attempts ?? held.attempt)],
+            [H.priority, held.priority],
             [H.error, errorHeader(verdict.error)],
           ],
         };
@@ -285,14 +285,13 @@ export class Settling {
 
   #retry(held: Held, delayMs: number, common: HeaderList): Move {
     const { names, clock } = this.#core;
-    const { delivery } = held;
-    const level = levelOf(delivery.priority);
-    const headers: HeaderList = [...common, [H.attempts, String(delivery.attempt)]];
+    const level = levelOf(held.priority);
+    const headers: HeaderList = [...common, [H.attempts, String(held.attempt)]];
     if (!(delayMs > 0))
       return { held, stream: names.jobs, subject: names.subject + levelTail(level), headers };
     const dueAt = clock.latest(this.#core.now()) + Math.ceil(delayMs);
-    const { streamSequence, delivered } = held.info;
-    const unique = `m${streamSequence}-${delivered}-${held.lane.kind}`;
+    const { streamSequence, delivered } = held.message.info;
+    const unique = `m${streamSequence}-${delivered}-${held.message.lane.kind}`;
     return {
       held,
       stream: names.jobs,
@@ -303,14 +302,14 @@ export class Settling {
 }
 
 /** Names a hand-out for all time: a copy made of it is made once. A stream that was made anew counts from 1 again, so the sequence alone would not do. */
-function nameOf({ info }: Held): string {
+function nameOf({ message: { info } }: Held): string {
   return `${info.stream}:${info.streamSequence}:${info.storedNs}:${info.delivered}`;
 }
 
-function tooLarge(verb: string, { delivery }: Held, size: number, largest: number): BrokerError {
+function tooLarge(verb: string, { id }: Held, size: number, largest: number): BrokerError {
   return new BrokerError(
     "nats",
     verb,
-    `Cannot ${verb} job ${delivery.id}: with the headers of a retry or a dead letter it has ${size} bytes, and max_payload or max_msg_size allow ${largest}; raise them. It can be acked only, and comes again when its lease would have ended`,
+    `Cannot ${verb} job ${id}: with the headers of a retry or a dead letter it has ${size} bytes, and max_payload or max_msg_size allow ${largest}; raise them. It can be acked only, and comes again when its lease would have ended`,
   );
 }

@@ -83,7 +83,7 @@ export class SteadySocket {
   }
 
   /** Sends what was written in this turn without waiting for its end: somebody can work on it meanwhile. */
-  sendNow(lines: string): void {
+  sendNow(lines: Uint8Array): void {
     this.#unsent.push(lines);
     this.#flush();
   }
@@ -138,38 +138,39 @@ function hintOf(event: Event): string {
   return said.replace(/\bwss?:\/\/[^\s'"]*/g, "");
 }
 
-/** Up to so many characters are encoded here: an encoder of the runtime's takes longer to be called than for its work. */
-const SHORT = 512;
-
-function encoded(text: string): Uint8Array {
-  if (text.length > SHORT) return encoder.encode(text);
-  const bytes = new Uint8Array(text.length);
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code > 127) return encoder.encode(text);
-    bytes[at] = code;
+/** All in one piece. Mostly it is ASCII and short, and an encoder of the runtime's takes longer to be called than to work. */
+function encodedAll(parts: readonly (Uint8Array | string)[]): Uint8Array {
+  let length = 0;
+  for (const part of parts) length += part.length;
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    if (typeof part !== "string") bytes.set(part, at);
+    else if (!writeShortAscii(part, bytes, at)) return encodedOneByOne(parts);
+    at += part.length;
   }
   return bytes;
 }
 
-function encodedAll(parts: readonly (Uint8Array | string)[]): Uint8Array {
-  // Texts that follow each other are encoded together.
-  const pieces: Uint8Array[] = [];
-  let length = 0;
-  let text = "";
-  const add = (bytes: Uint8Array) => {
-    pieces.push(bytes);
-    length += bytes.length;
-  };
-  for (const part of parts) {
-    if (typeof part === "string") {
-      text += part;
-      continue;
-    }
-    if (text !== "") add(encoded(text));
-    text = "";
-    add(part);
+/** The longest text that is encoded here, in characters. */
+const SHORT = 512;
+
+/** Answers whether it was one. */
+function writeShortAscii(text: string, bytes: Uint8Array, from: number): boolean {
+  const { length } = text;
+  if (length > SHORT) return false;
+  for (let at = 0; at < length; at++) {
+    const code = text.charCodeAt(at);
+    if (code > 127) return false;
+    bytes[from + at] = code;
   }
-  if (text !== "") add(encoded(text));
-  return joined(pieces, length);
+  return true;
+}
+
+function encodedOneByOne(parts: readonly (Uint8Array | string)[]): Uint8Array {
+  const pieces = parts.map((part) => (typeof part === "string" ? encoder.encode(part) : part));
+  return joined(
+    pieces,
+    pieces.reduce((sum, { length }) => sum + length, 0),
+  );
 }

@@ -248,7 +248,7 @@ describe("messages put under a lease", () => {
       handOuts: 1,
     };
   };
-  const held = (lease: Lease) => lease.slots.map(({ sequence, reply }) => [sequence, reply]);
+  const held = (lease: Lease) => lease.slots.map(({ message, reply }) => [message.info.streamSequence, reply]);
 
   test("one that the server hands out again while we have it is not taken twice: its acks go where the last hand-out says", () => {
     const leases = new Leases();
@@ -278,7 +278,7 @@ describe("messages put under a lease", () => {
     const third = new Lease("third", 3_000);
     holdAll([raw(main, 1), raw(main, 3)], third, leases, 1_000);
     expect(held(third).map(([sequence]) => sequence)).toEqual([3]);
-    expect(leases.find("first", "1", 1_000)).toBe("lost");
-    expect(leases.find("first", "0", 1_000)).toBe("done");
+    expect(leases.find({ leaseId: "first", token: "1" }, 1_000)).toBe("lost");
+    expect(leases.find({ leaseId: "first", token: "0" }, 1_000)).toBe("done");
   });
 });
