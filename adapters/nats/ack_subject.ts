@@ -3,13 +3,14 @@
  *
  * @module
  */
+import type { Address } from "./address.ts";
 
-const PREFIX = "$JS.ACK.";
+const PREFIX = new TextEncoder().encode("$JS.ACK.");
 const NS_PER_MS = 1_000_000;
 
 /** Of most jobs only the two numbers are ever asked for, so the rest is read when it is. */
 export class DeliveryInfo {
-  readonly #reply: string;
+  readonly #reply: Address;
   /** Where the stream's name, and the time, begin. */
   readonly #streamAt: number;
   readonly #timeAt: number;
@@ -17,7 +18,7 @@ export class DeliveryInfo {
   readonly delivered: number;
   readonly streamSequence: number;
 
-  constructor(reply: string, streamAt: number, timeAt: number, delivered: number, streamSequence: number) {
+  constructor(reply: Address, streamAt: number, timeAt: number, delivered: number, streamSequence: number) {
     this.#reply = reply;
     this.#streamAt = streamAt;
     this.#timeAt = timeAt;
@@ -26,27 +27,35 @@ export class DeliveryInfo {
   }
 
   get stream(): string {
-    return tokenAt(this.#reply, this.#streamAt);
+    return this.#token(this.#streamAt);
   }
 
   /** When it was stored, Unix nanoseconds as 19 digits: so they compare as texts. */
   get storedNs(): string {
-    return tokenAt(this.#reply, this.#timeAt).padStart(19, "0");
+    return this.#token(this.#timeAt).padStart(19, "0");
   }
 
   /** The same in whole milliseconds. */
   get storedMs(): number {
     return Math.floor(numberAt(this.#reply, this.#timeAt) / NS_PER_MS);
   }
+
+  #token(from: number): string {
+    const { bytes, to } = this.#reply;
+    let end = from;
+    while (end < to && bytes[end] !== DOT) end += 1;
+    return this.#reply.part(from, end);
+  }
 }
 
 /** Reads `$JS.ACK.…`, in its older form of nine tokens or its newer one of eleven or more; `undefined` of anything else. */
-export function parseAckSubject(reply: string): DeliveryInfo | undefined {
-  if (!reply.startsWith(PREFIX)) return undefined;
+export function parseAckSubject(reply: Address): DeliveryInfo | undefined {
+  const { bytes, from, to } = reply;
+  for (let at = 0; at < PREFIX.length; at++) if (bytes[from + at] !== PREFIX[at]) return undefined;
   let tokens = 1;
-  for (let dot = reply.indexOf("."); dot >= 0; dot = reply.indexOf(".", dot + 1)) tokens += 1;
+  for (let at = from; at < to; at++) if (bytes[at] === DOT) tokens += 1;
   if (tokens < 9) return undefined;
-  let at = PREFIX.length;
+  let at = from + PREFIX.length;
   // The newer form has a domain and an account between the prefix and the stream.
   if (tokens > 9) at = next(reply, next(reply, at));
   const streamAt = at;
@@ -61,26 +70,24 @@ export function parseAckSubject(reply: string): DeliveryInfo | undefined {
   return new DeliveryInfo(reply, streamAt, timeAt, delivered, streamSequence);
 }
 
-/** Where the token behind the one at `from` begins. */
-function next(text: string, from: number): number {
-  return text.indexOf(".", from) + 1;
-}
-
-function tokenAt(text: string, from: number): string {
-  const end = text.indexOf(".", from);
-  return text.slice(from, end < 0 ? text.length : end);
-}
-
 const ZERO = 48;
 const DOT = 46;
 
-/** The whole number at a place; `NaN` when there is none. */
-function numberAt(text: string, from: number): number {
+/** Where the token behind the one at `from` begins. */
+function next({ bytes, to }: Address, from: number): number {
+  let at = from;
+  while (at < to && bytes[at] !== DOT) at += 1;
+  return at + 1;
+}
+
+/** The whole number at a place, with a dot behind; `NaN` when there is none. */
+function numberAt({ bytes, to }: Address, from: number): number {
   let value = 0;
   let at = from;
-  for (let code = text.charCodeAt(at); code !== DOT; code = text.charCodeAt(++at)) {
-    if (!(code >= ZERO && code <= ZERO + 9)) return Number.NaN;
-    value = value * 10 + code - ZERO;
+  for (; at < to && bytes[at] !== DOT; at++) {
+    const digit = (bytes[at] as number) - ZERO;
+    if (!(digit >= 0 && digit <= 9)) return Number.NaN;
+    value = value * 10 + digit;
   }
-  return at === from ? Number.NaN : value;
+  return at === from || at >= to ? Number.NaN : value;
 }

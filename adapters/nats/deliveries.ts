@@ -5,19 +5,20 @@
  */
 import type { RawBody } from "../../src/broker.ts";
 import { type DeliveryInfo, parseAckSubject } from "./ack_subject.ts";
+import type { Address } from "./address.ts";
 import { type Envelope, readEnvelope } from "./envelope.ts";
 import type { Incoming } from "./incoming.ts";
 import type { Lane } from "./lane.ts";
 import { Held, type Lease, type Leases } from "./leases.ts";
-import { bodyOf } from "./text.ts";
 
 /** A message that came for a claim, read as it came: while the server is still handing out the others. */
 export interface Raw {
   readonly lane: Lane;
-  readonly reply: string;
+  readonly incoming: Incoming;
+  /** Where acks go. */
+  readonly reply: Address;
   readonly info: DeliveryInfo;
   readonly envelope: Envelope;
-  readonly bytes: Uint8Array;
   readonly body: RawBody;
   /** When the pull that brought it was sent, on the broker's clock: the server's lease began no earlier. */
   readonly sentAt: number;
@@ -37,12 +38,21 @@ export function countedHandOuts(delivered: number, ageMs: number, leaseMs: numbe
 }
 
 /** Reads a message; `undefined` of one that is no delivery. */
-export function receive(lane: Lane, message: Incoming, sentAt: number): Raw | undefined {
-  const { reply, headers, data } = message;
-  const info = parseAckSubject(reply);
-  if (info === undefined) return undefined;
-  const envelope = readEnvelope(headers);
-  return { lane, reply, info, envelope, bytes: data, body: bodyOf(data), sentAt, handOuts: info.delivered };
+export function receive(lane: Lane, incoming: Incoming, sentAt: number): Raw | undefined {
+  const { reply } = incoming;
+  const info = reply === undefined ? undefined : parseAckSubject(reply);
+  if (reply === undefined || info === undefined) return undefined;
+  const { headers, body } = incoming.read();
+  return {
+    lane,
+    incoming,
+    reply,
+    info,
+    envelope: readEnvelope(headers),
+    body,
+    sentAt,
+    handOuts: info.delivered,
+  };
 }
 
 /** Puts messages under a lease, in the order in which they are to be handed out. */

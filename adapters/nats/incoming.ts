@@ -5,26 +5,76 @@
  *
  * @module
  */
+import { Address } from "./address.ts";
 import { joined } from "./bytes.ts";
+import { bodyOf } from "./text.ts";
 
-/** A message for one of our inboxes. */
-export interface Incoming {
-  readonly subject: string;
-  /** Empty of one that nobody is to answer. */
-  readonly reply: string;
+const decoder = new TextDecoder();
+
+/** What is longer than this is not decoded with its headers, in bytes: each text cut out of the whole would keep it in memory. */
+const SHORT_BYTES = 1024;
+
+/** A message for one of our inboxes. It is a part of what came: what of it nobody asks for is never read. */
+export class Incoming {
+  readonly #bytes: Uint8Array;
+  readonly #subjectAt: number;
+  readonly #subjectTo: number;
+  readonly #headersAt: number;
+  readonly #bodyAt: number;
+  readonly #end: number;
+  /** Where it is to be answered; `undefined` of one that nobody is to answer. */
+  readonly reply: Address | undefined;
+
+  constructor(bytes: Uint8Array, head: Head) {
+    this.#bytes = bytes;
+    this.#subjectAt = head.subjectAt;
+    this.#subjectTo = head.subjectTo;
+    this.#headersAt = head.headersAt;
+    this.#bodyAt = head.bodyAt;
+    this.#end = head.end - 2;
+    this.reply = head.replyTo > head.replyAt ? new Address(bytes, head.replyAt, head.replyTo) : undefined;
+  }
+
+  get subject(): string {
+    return this.#text(this.#subjectAt, this.#subjectTo);
+  }
+
   /** The protocol's own form, with the line before and the empty one behind; empty where there are none. */
-  readonly headers: string;
-  /** A part of what came, not a copy of it. */
-  readonly data: Uint8Array;
+  get headers(): string {
+    return this.#text(this.#headersAt, this.#bodyAt);
+  }
+
+  /** The body's bytes, as a part of what came. */
+  get data(): Uint8Array {
+    return this.#bytes.subarray(this.#bodyAt, this.#end);
+  }
+
+  /** The headers, and the body as its receiver's own: its text, or a copy of what is none. */
+  read(): { readonly headers: string; readonly body: string | Uint8Array } {
+    const length = this.#end - this.#headersAt;
+    if (length <= SHORT_BYTES) {
+      // Mostly both are ASCII, and the runtime's decoder takes longer to be called than to work.
+      const text = this.#text(this.#headersAt, this.#end);
+      const headersLength = this.#bodyAt - this.#headersAt;
+      if (text.length === length && text.indexOf(UNREADABLE) < 0)
+        return { headers: text.slice(0, headersLength), body: text.slice(headersLength) };
+    }
+    return { headers: this.headers, body: bodyOf(this.data) };
+  }
+
+  #text(from: number, to: number): string {
+    return decoder.decode(this.#bytes.subarray(from, to));
+  }
 }
+
+/** What the decoder puts in the place of bytes that are no text. */
+const UNREADABLE = "\ufffd";
 
 /** What a message without a body tells of a request. */
 export interface Status {
   readonly code: number;
   readonly description: string;
 }
-
-const decoder = new TextDecoder();
 
 /** The longest line that is waited for, in bytes: what a server tells of itself may be long. */
 const MAX_LINE_BYTES = 1024 * 1024;
@@ -36,13 +86,18 @@ const ZERO = 48;
 const H = 72;
 const M = 77;
 
-/** One piece of what came: a line, or a line with a message behind. */
-interface Piece {
+/** One piece of what came: a line, or a line with a message behind. Places are those of the bytes. */
+interface Head {
   /** Where it ends; beyond what is there when more has to come. */
   readonly end: number;
   /** Whose it is; the library's where there is none. */
   readonly take: ((message: Incoming) => void) | undefined;
-  /** Where its body begins. */
+  readonly subjectAt: number;
+  readonly subjectTo: number;
+  /** Not before its end where there is none. */
+  readonly replyAt: number;
+  readonly replyTo: number;
+  readonly headersAt: number;
   readonly bodyAt: number;
 }
 
@@ -86,41 +141,43 @@ export class IncomingReader {
     /** Where what is the library's begins. */
     let from = 0;
     while (at < all.length) {
-      const piece = this.#piece(all, at);
-      if (piece === undefined) {
+      const head = this.#head(all, at);
+      if (head === undefined) {
         this.#isLost = true;
         at = all.length;
         break;
       }
-      if (piece.end > all.length) {
+      const { end, take } = head;
+      if (end > all.length) {
         this.#pieces = [all.subarray(at)];
         this.#there = all.length - at;
-        this.#needed = piece.end - at;
+        this.#needed = end - at;
         break;
       }
-      if (piece.take !== undefined) {
+      if (take !== undefined) {
         if (from < at) this.#others(all.subarray(from, at));
-        from = piece.end;
-        piece.take(messageOf(all, at, piece));
+        from = end;
+        take(new Incoming(all, head));
       }
-      at = piece.end;
+      at = end;
     }
     if (from < at) this.#others(all.subarray(from, at));
   }
 
   /** The piece that begins at a place; `undefined` when it is none that a server sends. */
-  #piece(bytes: Uint8Array, at: number): Piece | undefined {
+  #head(bytes: Uint8Array, at: number): Head | undefined {
     const { length } = bytes;
     const first = bytes[at];
     if (first !== H && first !== M) {
       const newline = bytes.indexOf(NEWLINE, at);
-      if (newline < 0) return this.#unfinished(length - at, length);
-      return { end: newline + 1, take: undefined, bodyAt: newline + 1 };
+      return newline < 0 ? unfinished(length - at, length) : notOurs(newline + 1);
     }
     // `HMSG subject number [reply] headers all` or `MSG subject number [reply] all`.
     let to = at;
     let spaces = 0;
-    let numberAt = at;
+    let subjectTo = at;
+    let subjectAt = at;
+    let numberTo = at;
     let last = at;
     let lastButOne = at;
     for (; to < length; to++) {
@@ -130,45 +187,45 @@ export class IncomingReader {
       spaces += 1;
       lastButOne = last;
       last = to;
-      if (spaces === 2) numberAt = to + 1;
+      if (spaces === 1) subjectAt = to + 1;
+      else if (spaces === 2) subjectTo = to;
+      else if (spaces === 3) numberTo = to;
     }
-    if (to + 1 >= length) return this.#unfinished(to - at, length);
+    if (to + 1 >= length) return unfinished(to - at, length);
     const size = wholeAt(bytes, last + 1, to);
     if (!(size >= 0) || spaces < (first === H ? 4 : 3)) return undefined;
-    const bodyAt = to + 2;
-    const end = bodyAt + size + 2;
-    const take = this.#inboxes.get(wholeAt(bytes, numberAt, length));
-    if (first === M) return { end, take, bodyAt };
+    const headersAt = to + 2;
+    const end = headersAt + size + 2;
+    const take = this.#inboxes.get(wholeAt(bytes, subjectTo + 1, numberTo));
+    const replyAt = numberTo + 1;
+    if (first === M)
+      return { end, take, subjectAt, subjectTo, replyAt, replyTo: last, headersAt, bodyAt: headersAt };
     const headers = wholeAt(bytes, lastButOne + 1, last);
-    return headers >= 0 && headers <= size ? { end, take, bodyAt: bodyAt + headers } : undefined;
-  }
-
-  #unfinished(lineBytes: number, length: number): Piece | undefined {
-    if (lineBytes > MAX_LINE_BYTES) return undefined;
-    return { end: length + 1, take: undefined, bodyAt: 0 };
+    if (!(headers >= 0 && headers <= size)) return undefined;
+    const bodyAt = headersAt + headers;
+    return { end, take, subjectAt, subjectTo, replyAt, replyTo: lastButOne, headersAt, bodyAt };
   }
 }
 
-function messageOf(bytes: Uint8Array, at: number, { end, bodyAt }: Piece): Incoming {
-  // Line and headers at once: to be called costs the runtime's decoder more than its work.
-  const text = decoder.decode(bytes.subarray(at, bodyAt));
-  const lineTo = text.indexOf("\r");
-  const subjectAt = text.indexOf(" ") + 1;
-  const subjectTo = text.indexOf(" ", subjectAt);
-  const replyAt = text.indexOf(" ", subjectTo + 1) + 1;
-  // Behind the reply, where there is one, stand one number or two.
-  let replyTo = text.lastIndexOf(" ", lineTo);
-  if (bytes[at] === H) replyTo = text.lastIndexOf(" ", replyTo - 1);
+function unfinished(lineBytes: number, length: number): Head | undefined {
+  return lineBytes > MAX_LINE_BYTES ? undefined : notOurs(length + 1);
+}
+
+function notOurs(end: number): Head {
   return {
-    subject: text.slice(subjectAt, subjectTo),
-    reply: replyTo > replyAt ? text.slice(replyAt, replyTo) : "",
-    headers: text.slice(lineTo + 2),
-    data: bytes.subarray(bodyAt, end - 2),
+    end,
+    take: undefined,
+    subjectAt: 0,
+    subjectTo: 0,
+    replyAt: 0,
+    replyTo: 0,
+    headersAt: 0,
+    bodyAt: 0,
   };
 }
 
 /** What the first line of a message's headers says; `undefined` of one that is no status. */
-export function statusOf({ headers }: Incoming): Status | undefined {
+export function statusOf({ headers }: Pick<Incoming, "headers">): Status | undefined {
   const status = /^NATS\/1\.0 (\d{3})[ \t]*([^\r\n]*)/.exec(headers);
   return status === null ? undefined : { code: Number(status[1]), description: status[2] as string };
 }

@@ -6,6 +6,7 @@
  */
 import type { Delivery, Priority, RawBody } from "../../src/broker.ts";
 import { Chain, Chained } from "../../src/chain.ts";
+import type { Address } from "./address.ts";
 import type { Raw } from "./deliveries.ts";
 import { EndedLeases } from "./ended_leases.ts";
 import type { Lane } from "./lane.ts";
@@ -29,7 +30,7 @@ export class Held implements Delivery {
   readonly message: Raw;
   readonly lease: Lease;
   /** Where acks go. A delivery that the server forgot and handed to us once more has another. */
-  reply: string;
+  reply: Address;
   open = true;
   /** Whether it was given up while its lease went on: nothing can be done with it here. */
   lost = false;

@@ -141,7 +141,7 @@ export class Line {
       for (const proof of pull.proofs) proof.end(true);
       pull.proofs = [];
     }
-    if (message.reply !== "") {
+    if (message.reply !== undefined) {
       if (pull === undefined) return this.#stray(this.lane, message);
       pull.got += 1;
       pull.by.take(message);

@@ -5,6 +5,7 @@
  */
 import type { JobState, PeekedJob, Priority, QueueSizes } from "../../src/broker.ts";
 import { parseAckSubject } from "./ack_subject.ts";
+import type { Address } from "./address.ts";
 import { Api, type ConsumerInfo, readPubAck, type StoredMessage } from "./api.ts";
 import type { Core } from "./core.ts";
 import { EncodedHeaders, type Envelope, H, ownHeaders, readEnvelope } from "./envelope.ts";
@@ -293,12 +294,12 @@ export class Managing {
   async #ackNew(session: Session, lane: Lane, batch: number, timeoutMs: number): Promise<number> {
     this.#serial += 1;
     const line = new Line(session, lane, `${this.#core.name}-clear-${this.#serial}`, this.#core.stray);
-    const replies: string[] = [];
+    const replies: Address[] = [];
     const timer = setTimeout(() => line.giveUp(), timeoutMs);
     try {
       await new Promise<void>((resolve, reject) =>
         line.pull(batch, 0, {
-          take: ({ reply }) => void replies.push(reply),
+          take: ({ reply }) => void (reply !== undefined && replies.push(reply)),
           ended: () => resolve(),
           failed: reject,
         }),
@@ -311,7 +312,7 @@ export class Managing {
     await session.call(
       "clear",
       timeoutMs,
-      fresh.map((subject) => ({ subject, payload: "+ACK" })),
+      fresh.map(({ text }) => ({ subject: text, payload: "+ACK" })),
     );
     return fresh.length;
   }

@@ -7,8 +7,10 @@ import type { Msg, MsgHdrs, NatsConnection } from "nats.ws";
 import { Chain, Chained } from "../../src/chain.ts";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
 import { SharedTimer } from "../../src/shared_timer.ts";
+import type { Address } from "./address.ts";
 import type { EncodedHeaders } from "./envelope.ts";
 import type { Incoming } from "./incoming.ts";
+import { AnswerTail } from "./outgoing.ts";
 import type { SteadySocket } from "./steady_socket.ts";
 
 /** A message to be sent that will be answered. */
@@ -20,7 +22,7 @@ export interface Outgoing {
 
 /** What has a subject on which it is answered. */
 export interface Addressed {
-  readonly reply: string;
+  readonly reply: Address;
 }
 
 /** A subject that is subscribed to. */
@@ -188,15 +190,12 @@ export class Session {
 
   /**
    * Sends the same short word to where each of many is answered: acks. They go past the client library, as the protocol's own lines and in one piece: a batch has hundreds.
-   *
-   * @param word ASCII.
    */
-  sayOnly(word: string, to: readonly Addressed[]): void {
+  sayOnly(word: AnswerTail, to: readonly Addressed[]): void {
     if (!this.#isUp) return;
-    const tail = ` ${word.length}\r\n${word}\r\n`;
-    let lines = "";
-    for (const { reply } of to) lines += `PUB ${reply}${tail}`;
-    this.#socket.send(lines);
+    const { unsent } = this.#socket;
+    for (const { reply } of to) unsent.addAnswer(reply, word);
+    this.#socket.wrote();
   }
 
   /**
@@ -206,11 +205,13 @@ export class Session {
    */
   say(verb: string, timeoutMs: number, word: string, to: readonly Addressed[]): Promise<Msg[]> {
     if (!this.#isUp) return Promise.reject(this.lost(verb));
-    const subjects = to.map(({ reply }) => reply);
-    const tail = ` ${word.length}\r\n${word}\r\n`;
+    const subjects = to.map(({ reply }) => reply.text);
     return this.#expect(verb, timeoutMs, subjects, (tokens) => {
-      const lines = subjects.map((subject, at) => `PUB ${subject} ${this.inbox}.r.${tokens[at]}${tail}`);
-      this.#socket.send(lines.join(""));
+      const { unsent } = this.#socket;
+      to.forEach(({ reply }, at) => {
+        unsent.addAnswer(reply, new AnswerTail(word, `${this.inbox}.r.${tokens[at]}`));
+      });
+      this.#socket.wrote();
     });
   }
 

@@ -17,17 +17,28 @@ import { EncodedHeaders, errorHeader, H, type HeaderList, ownHeaders } from "./e
 import type { Lane } from "./lane.ts";
 import type { Held } from "./leases.ts";
 import { laterTail, levelOf, levelTail, returnedTail } from "./names.ts";
+import { AnswerTail } from "./outgoing.ts";
 import type { Outgoing, Session } from "./session.ts";
 
-const ACK = "+ACK";
+const ACK: Word = wordOf("+ACK");
 /** As an ack, but the server tells operators of it (an advisory). A reason behind it would make 2.9 overlook it. */
-const TERM = "+TERM";
+const TERM: Word = wordOf("+TERM");
 /** Extends the server's wait for an ack. */
-export const WPI = "+WPI";
+export const WPI = new AnswerTail("+WPI");
 
 /** A try to give back takes at most this share of a lease, and after one that failed there is a pause of so many milliseconds. */
 const RELEASE_TRIES = 8;
 const RELEASE_PAUSE_MS = 50;
+
+/** What is said of a delivery. */
+interface Word {
+  readonly text: string;
+  readonly tail: AnswerTail;
+}
+
+function wordOf(text: string): Word {
+  return { text, tail: new AnswerTail(text) };
+}
 
 /** A copy of a job on its way to where it belongs. */
 interface Move {
@@ -160,10 +171,10 @@ export class Settling {
     for (const { held, verdict, place } of sorted) {
       const move = this.#move(held, verdict, place);
       const headers = new EncodedHeaders(move.headers);
-      const size = headers.size + held.message.bytes.length;
+      const size = headers.size + held.message.incoming.data.length;
       if (size <= largest) {
         moves.push(move);
-        messages.push({ subject: move.subject, payload: held.message.bytes, headers });
+        messages.push({ subject: move.subject, payload: held.message.incoming.data, headers });
       } else {
         // Whatever published it left no room. Tried again and again it would hold up everybody else's verdicts.
         core.leases.givenUp(held, core.now());
@@ -198,7 +209,7 @@ export class Settling {
   #end(
     session: Session,
     helds: readonly Held[],
-    word: string,
+    word: Word,
     verb: string,
     timeoutMs: number,
     now = this.#core.now(),
@@ -211,7 +222,7 @@ export class Settling {
         for (const held of helds) leases.settled(held, endedAt);
         resolve();
       };
-      session.sayOnly(word, helds);
+      session.sayOnly(word.tail, helds);
       session.prove(now, (isProven) => {
         if (isProven) return done();
         if (!session.isUp) return reject(session.lost(verb));
@@ -224,13 +235,13 @@ export class Settling {
   async #confirm(
     session: Session,
     helds: readonly Held[],
-    word: string,
+    word: Word,
     verb: string,
     timeoutMs: number,
   ): Promise<void> {
     const last = new Map<Lane, Held>();
     for (const held of helds) last.set(held.message.lane, held);
-    const replies = await session.say(verb, timeoutMs, word, [...last.values()]);
+    const replies = await session.say(verb, timeoutMs, word.text, [...last.values()]);
     for (const reply of replies) {
       if (reply.headers?.code !== 503) continue;
       const lanes = [...last.keys()].map((one) => `${one.consumer} of ${one.stream}`).join(", ");

@@ -10,10 +10,8 @@
  *
  * @module
  */
-import { joined } from "./bytes.ts";
 import { IncomingReader } from "./incoming.ts";
-
-const encoder = new TextEncoder();
+import { OutgoingLines } from "./outgoing.ts";
 
 interface CloseNotice {
   readonly wasClean: boolean;
@@ -27,7 +25,8 @@ const afterThisTurn: (fn: () => void) => void =
 export class SteadySocket {
   readonly #socket: WebSocket;
   #over = false;
-  #unsent: (Uint8Array | string)[] = [];
+  /** What was written in this turn. Whoever writes there says so by {@linkcode SteadySocket.wrote}. */
+  readonly unsent = new OutgoingLines();
   /** Whether what is unsent will be sent at this turn's end. */
   #planned = false;
   /** How many frames came in. */
@@ -74,8 +73,13 @@ export class SteadySocket {
   }
 
   /** Sends whole protocol lines, with what else is written in this turn. */
-  send(lines: ArrayBuffer | Uint8Array | string): void {
-    this.#unsent.push(lines instanceof ArrayBuffer ? new Uint8Array(lines) : lines);
+  send(lines: ArrayBuffer | Uint8Array): void {
+    this.unsent.add(lines instanceof ArrayBuffer ? new Uint8Array(lines) : lines);
+    this.wrote();
+  }
+
+  /** What was written is sent when this turn ends. */
+  wrote(): void {
     if (this.#planned) return;
     this.#planned = true;
     // Mostly a pull follows at once and takes it along: then there is no need of a turn's end.
@@ -84,12 +88,12 @@ export class SteadySocket {
 
   /** Sends what was written in this turn without waiting for its end: somebody can work on it meanwhile. */
   sendNow(lines: Uint8Array): void {
-    this.#unsent.push(lines);
+    this.unsent.add(lines);
     this.#flush();
   }
 
   readonly #plan = (): void => {
-    if (this.#unsent.length > 0) afterThisTurn(this.#turnEnds);
+    if (!this.unsent.isEmpty) afterThisTurn(this.#turnEnds);
     else this.#planned = false;
   };
 
@@ -100,13 +104,12 @@ export class SteadySocket {
 
   #flush(): void {
     // It may have left already.
-    if (this.#unsent.length === 0) return;
+    if (this.unsent.isEmpty) return;
     this.beforeSending();
-    const unsent = this.#unsent;
-    this.#unsent = [];
+    const lines = this.unsent.take();
     if (this.#over) return;
     try {
-      this.#socket.send(encodedAll(unsent) as Uint8Array<ArrayBuffer>);
+      this.#socket.send(lines as Uint8Array<ArrayBuffer>);
     } catch {
       this.#end("the WebSocket failed");
     }
@@ -136,41 +139,4 @@ function hintOf(event: Event): string {
   const said = [message, code, more].filter((one) => typeof one === "string").join(" ");
   // The address says nothing of why.
   return said.replace(/\bwss?:\/\/[^\s'"]*/g, "");
-}
-
-/** All in one piece. Mostly it is ASCII and short, and an encoder of the runtime's takes longer to be called than to work. */
-function encodedAll(parts: readonly (Uint8Array | string)[]): Uint8Array {
-  let length = 0;
-  for (const part of parts) length += part.length;
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    if (typeof part !== "string") bytes.set(part, at);
-    else if (!writeShortAscii(part, bytes, at)) return encodedOneByOne(parts);
-    at += part.length;
-  }
-  return bytes;
-}
-
-/** The longest text that is encoded here, in characters. */
-const SHORT = 512;
-
-/** Answers whether it was one. */
-function writeShortAscii(text: string, bytes: Uint8Array, from: number): boolean {
-  const { length } = text;
-  if (length > SHORT) return false;
-  for (let at = 0; at < length; at++) {
-    const code = text.charCodeAt(at);
-    if (code > 127) return false;
-    bytes[from + at] = code;
-  }
-  return true;
-}
-
-function encodedOneByOne(parts: readonly (Uint8Array | string)[]): Uint8Array {
-  const pieces = parts.map((part) => (typeof part === "string" ? encoder.encode(part) : part));
-  return joined(
-    pieces,
-    pieces.reduce((sum, { length }) => sum + length, 0),
-  );
 }

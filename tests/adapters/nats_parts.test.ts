@@ -3,12 +3,14 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { ReadyJobs } from "../../adapters/memory/levels.ts";
 import { parseAckSubject } from "../../adapters/nats/ack_subject.ts";
+import { Address } from "../../adapters/nats/address.ts";
 import { ServerClock } from "../../adapters/nats/clock.ts";
 import { countedHandOuts, holdAll, type Raw } from "../../adapters/nats/deliveries.ts";
 import { EncodedHeaders, errorHeader, H, ownHeaders, readEnvelope } from "../../adapters/nats/envelope.ts";
 import { Fairness, type PerLevel } from "../../adapters/nats/fairness.ts";
 import { Lane } from "../../adapters/nats/lane.ts";
 import { LaterIndex } from "../../adapters/nats/later.ts";
+import { Incoming } from "../../adapters/nats/incoming.ts";
 import { type Held, Lease, Leases } from "../../adapters/nats/leases.ts";
 import { laterTail, namesOf, parseLater } from "../../adapters/nats/names.ts";
 import { MAX_ERROR_LENGTH } from "../../src/broker.ts";
@@ -83,18 +85,18 @@ describe("the reply subject", () => {
       "$JS.ACK._.hash.S.c.3.17.21.1796006971833221849.4",
       "$JS.ACK.domain.hash.S.c.3.17.21.1796006971833221849.4.token",
     ]) {
-      const info = parseAckSubject(reply);
+      const info = parseAckSubject(Address.of(reply));
       expect(info).toMatchObject({ delivered: 3, streamSequence: 17 });
       expect(info?.stream).toBe("S");
       expect(info?.storedNs).toBe("1796006971833221849");
       expect(info?.storedMs).toBe(1_796_006_971_833);
     }
-    expect(parseAckSubject("$JS.ACK.S.c.3.17.21.96006971833221849.4")?.storedNs).toBe("0096006971833221849");
+    expect(parseAckSubject(Address.of("$JS.ACK.S.c.3.17.21.96006971833221849.4"))?.storedNs).toBe("0096006971833221849");
   });
 
   test("anything else is none", () => {
     for (const reply of ["", "_INBOX.x", "$JS.ACK.S", "$JS.ACK.S.c.0.1.1.1.0", "$JS.ACK.S.c.x.1.1.1.0"]) {
-      expect(parseAckSubject(reply)).toBeUndefined();
+      expect(parseAckSubject(Address.of(reply))).toBeUndefined();
     }
   });
 });
@@ -233,8 +235,12 @@ test("of a message's hand-outs count the last, and as many before as whole lease
 
 describe("messages put under a lease", () => {
   const lane = () => new Lane(1, "main", "EDDY_JOBS_q", "eddy_normal", "eddy.jobs.q");
+  const nothing = { end: 2, take: undefined, subjectAt: 0, subjectTo: 0, replyAt: 0, replyTo: 0, headersAt: 0, bodyAt: 0 };
+  const incoming = new Incoming(new Uint8Array(2), nothing);
   const raw = (of: Lane, sequence: number, more = ""): Raw => {
-    const reply = `$JS.ACK.EDDY_JOBS_q.eddy_normal.1.${sequence}.${sequence}.1700000000000000000.0${more}`;
+    const reply = Address.of(
+      `$JS.ACK.EDDY_JOBS_q.eddy_normal.1.${sequence}.${sequence}.1700000000000000000.0${more}`,
+    );
     const info = parseAckSubject(reply);
     if (info === undefined) throw new Error("no reply subject");
     return {
@@ -242,13 +248,13 @@ describe("messages put under a lease", () => {
       reply,
       info,
       envelope: readEnvelope(""),
-      bytes: new Uint8Array(),
+      incoming,
       body: "",
       sentAt: 0,
       handOuts: 1,
     };
   };
-  const held = (lease: Lease) => lease.slots.map(({ message, reply }) => [message.info.streamSequence, reply]);
+  const held = (lease: Lease) => lease.slots.map(({ message, reply }) => [message.info.streamSequence, reply.text]);
 
   test("one that the server hands out again while we have it is not taken twice: its acks go where the last hand-out says", () => {
     const leases = new Leases();
@@ -259,8 +265,8 @@ describe("messages put under a lease", () => {
     const second = new Lease("second", 1_000);
     const again = raw(main, 2, "0");
     holdAll([again, raw(main, 3)], second, leases, 10);
-    expect(held(second)).toEqual([[3, raw(main, 3).reply]]);
-    expect(held(first)[1]).toEqual([2, again.reply]);
+    expect(held(second)).toEqual([[3, raw(main, 3).reply.text]]);
+    expect(held(first)[1]).toEqual([2, again.reply.text]);
     expect([leases.held(main, 2)?.lease.id, leases.held(lane(), 2)]).toEqual(["first", undefined]);
   });
 

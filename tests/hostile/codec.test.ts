@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { parseAckSubject } from "../../adapters/nats/ack_subject.ts";
+import { Address } from "../../adapters/nats/address.ts";
 import { EncodedHeaders, errorHeader, H, ownHeaders, readEnvelope } from "../../adapters/nats/envelope.ts";
 import { parseLater } from "../../adapters/nats/names.ts";
 import { bodyOf } from "../../adapters/nats/text.ts";
@@ -185,7 +186,7 @@ describe("an envelope of NATS", () => {
           `eddy.jobs.a.later.${some}`,
           `$JS.ACK.a.b.1.2.3.${some}`,
         ]) {
-          parseAckSubject(subject);
+          parseAckSubject(Address.of(subject));
           parseLater(subject);
         }
         expect(bytes(bodyOf(raw))).toEqual(new Uint8Array(raw));
