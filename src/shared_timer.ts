@@ -10,7 +10,9 @@ import type { CancelTimer, Platform } from "./platform.ts";
 
 const NEVER = Number.POSITIVE_INFINITY;
 
-class Entry extends Chained {
+/** A timer that shares one of the platform's. */
+export class Timeout extends Chained {
+  /** When it fires, on the platform's clock, in milliseconds. */
   readonly at: number;
   readonly fn: () => void;
   constructor(at: number, fn: () => void) {
@@ -18,11 +20,16 @@ class Entry extends Chained {
     this.at = at;
     this.fn = fn;
   }
+
+  /** It fires no more. */
+  cancel(): void {
+    (this.chain as Chain<Timeout> | undefined)?.delete(this);
+  }
 }
 
 export class SharedTimer {
   readonly #clock: Pick<Platform, "now" | "setTimer">;
-  readonly #entries = new Chain<Entry>();
+  readonly #entries = new Chain<Timeout>();
   readonly #timer: OneTimer;
   /** What the timer is set to: no entry is due before. */
   #at = NEVER;
@@ -38,13 +45,18 @@ export class SharedTimer {
    *
    * @param now what the clock has just said; by default it is read, which costs more than all else here.
    */
-  setTimer(ms: number, fn: () => void, now = this.#clock.now()): CancelTimer {
-    if (this.#closed) return nothing;
-    const at = now + ms;
-    const entry = new Entry(at, fn);
-    this.#entries.add(entry);
-    if (at < this.#at) this.#set(at);
-    return () => this.#entries.delete(entry);
+  setTimer(ms: number, fn: () => void, now?: number): CancelTimer {
+    const timeout = this.start(ms, fn, now);
+    return () => timeout.cancel();
+  }
+
+  /** As {@linkcode SharedTimer.setTimer}, without a function made to end it. */
+  start(ms: number, fn: () => void, now = this.#clock.now()): Timeout {
+    const timeout = new Timeout(now + ms, fn);
+    if (this.#closed) return timeout;
+    this.#entries.add(timeout);
+    if (timeout.at < this.#at) this.#set(timeout.at);
+    return timeout;
   }
 
   /** Ends them all; none fires any more. May be called twice. */
@@ -62,7 +74,7 @@ export class SharedTimer {
   #fire(): void {
     const now = this.#clock.now();
     let next = NEVER;
-    const due: Entry[] = [];
+    const due: Timeout[] = [];
     for (const entry of this.#entries.all()) {
       if (entry.at <= now + ROUNDING_MS) due.push(entry);
       else next = Math.min(next, entry.at);
@@ -72,5 +84,3 @@ export class SharedTimer {
     for (const entry of due) if (this.#entries.delete(entry)) entry.fn();
   }
 }
-
-function nothing(): void {}

@@ -4,11 +4,11 @@
  * @module
  */
 import type { ClaimReply, ClaimRequest } from "../../src/broker.ts";
-import { Chain, Chained } from "../../src/chain.ts";
+import { Chain } from "../../src/chain.ts";
 import type { Core } from "./core.ts";
 import { countedHandOuts, holdAll, type Raw, receive } from "./deliveries.ts";
 import type { Exhausted } from "./exhausted.ts";
-import { Gathering } from "./gathering.ts";
+import { Gathering, type GatheringParts } from "./gathering.ts";
 import { type Held, Lease } from "./leases.ts";
 import type { Provisioning } from "./provisioning.ts";
 import { type Settling, WPI } from "./settling.ts";
@@ -18,23 +18,11 @@ const NO_MORE: ClaimReply = Object.freeze({ deliveries: Object.freeze([]) as rea
 /** A claim waits at most this share of the lease: whoever counts the lease from the sending of the claim must not find it nearly over. */
 const WAIT_SHARE = 1 / 4;
 
-/** A claim that is not answered yet. */
-class UnderWay extends Chained {
-  readonly leaseId: string;
-  claiming: Promise<ClaimReply> | undefined;
-  gathering: Gathering | undefined;
-  constructor(leaseId: string) {
-    super();
-    this.leaseId = leaseId;
-  }
-}
-
 export class Claiming {
   readonly #core: Core;
-  readonly #provisioning: Provisioning;
   readonly #settling: Settling;
-  readonly #exhausted: Exhausted;
-  readonly #underWay = new Chain<UnderWay>();
+  readonly #parts: GatheringParts;
+  readonly #underWay = new Chain<Gathering>();
   /** How often something was given back without a claim of its own. */
   #given = 0;
   /** What came for claims that had failed by then: kept a while for the claim's copy. */
@@ -42,9 +30,14 @@ export class Claiming {
 
   constructor(core: Core, provisioning: Provisioning, settling: Settling, exhausted: Exhausted) {
     this.#core = core;
-    this.#exhausted = exhausted;
-    this.#provisioning = provisioning;
     this.#settling = settling;
+    this.#parts = {
+      core,
+      provisioning,
+      exhausted,
+      late: (claim, raw) => this.#cameLate(claim.request.leaseId, raw),
+      ended: (claim, error) => this.#gathered(claim, error),
+    };
     core.stray = (lane, message) => {
       const raw = receive(lane, message, core.now());
       if (raw !== undefined) this.#giveBack([raw]);
@@ -53,12 +46,27 @@ export class Claiming {
 
   claim(request: ClaimRequest, timeoutMs: number): Promise<ClaimReply> {
     const { leaseId } = request;
-    const known = this.#underWay.find((one) => one.leaseId === leaseId);
-    if (known?.claiming !== undefined) return known.claiming;
-    const underWay = new UnderWay(leaseId);
-    this.#underWay.add(underWay);
-    underWay.claiming = this.#claim(request, timeoutMs, underWay);
-    return underWay.claiming;
+    const core = this.#core;
+    const known = this.#claimOf(leaseId);
+    if (known !== undefined) return known.answer;
+    const now = core.now();
+    if (!core.leases.begin(leaseId)) {
+      const held = core.leases.get(leaseId, now);
+      if (held !== undefined) return this.#again(held, timeoutMs);
+      if (core.leases.isOver(leaseId, now)) return Promise.resolve(NO_MORE);
+    }
+    const longestWaitMs = Math.min(core.leaseMs * WAIT_SHARE, core.limits.maxWaitMs);
+    const claim = new Gathering(this.#parts, request, timeoutMs, longestWaitMs, now);
+    if (this.#late.size > 0) claim.raws.push(...this.#takeLate(leaseId));
+    this.#underWay.add(claim);
+    claim.start();
+    return claim.answer;
+  }
+
+  #claimOf(leaseId: string): Gathering | undefined {
+    return this.#underWay.size === 0
+      ? undefined
+      : this.#underWay.find(({ request }) => request.leaseId === leaseId);
   }
 
   /** Ends leases whatever came under them; their jobs go back uncharged. */
@@ -68,6 +76,8 @@ export class Claiming {
     const open: Held[] = [];
     for (const id of leaseIds) {
       const lease = core.leases.get(id, now);
+      const claim = this.#claimOf(id);
+      if (claim !== undefined) claim.isAbandoned = true;
       if (lease === undefined) core.leases.bar(id, now);
       else {
         open.push(...lease.openSlots());
@@ -85,46 +95,24 @@ export class Claiming {
     this.#late.clear();
   }
 
-  /** One function, for each that is waited for costs a turn of the microtask queue. */
-  async #claim(request: ClaimRequest, timeoutMs: number, underWay: UnderWay): Promise<ClaimReply> {
+  #gathered(claim: Gathering, error: Error | undefined): void {
     const core = this.#core;
-    const { leaseId } = request;
+    // What has come is good, whatever became of the rest.
+    if (error !== undefined && claim.raws.length === 0) {
+      this.#underWay.delete(claim);
+      return claim.reject(error);
+    }
+    if (claim.raws.some(isAgain) && core.clock.isStale(core.now())) {
+      void this.#readClock(claim.timeoutMs).then(() => this.#answer(claim));
+    } else this.#answer(claim);
+  }
+
+  #answer(claim: Gathering): void {
+    this.#underWay.delete(claim);
     try {
-      const now = core.now();
-      if (!core.leases.isNew(leaseId)) {
-        const held = core.leases.get(leaseId, now);
-        if (held !== undefined) return await this.#again(held, timeoutMs);
-        if (core.leases.isOver(leaseId, now)) return NO_MORE;
-      }
-      const gathering = new Gathering({
-        core,
-        now,
-        provisioning: this.#provisioning,
-        exhausted: this.#exhausted,
-        request,
-        timeoutMs,
-        longestWaitMs: Math.min(core.leaseMs * WAIT_SHARE, core.limits.maxWaitMs),
-        late: (raw) => this.#cameLate(leaseId, raw),
-      });
-      gathering.raws.push(...this.#takeLate(leaseId));
-      underWay.gathering = gathering;
-      try {
-        if (gathering.raws.length === 0) {
-          const first = gathering.first();
-          const got = first === undefined ? undefined : await first;
-          if (got === request.max) gathering.filled();
-          else await gathering.run(got);
-        }
-      } catch (error) {
-        // What has come is good, whatever became of the rest.
-        if (gathering.raws.length === 0) throw error;
-      } finally {
-        underWay.gathering = undefined;
-      }
-      if (gathering.raws.some(isAgain) && core.clock.isStale(core.now())) await this.#readClock(timeoutMs);
-      return this.#hold(leaseId, request.max, gathering.raws);
-    } finally {
-      this.#underWay.delete(underWay);
+      claim.resolve(this.#hold(claim));
+    } catch (error) {
+      claim.reject(error);
     }
   }
 
@@ -161,11 +149,11 @@ export class Claiming {
     return { deliveries: lease.openSlots() };
   }
 
-  #hold(leaseId: string, max: number, raws: Raw[]): ClaimReply {
+  #hold({ request: { leaseId, max }, raws, isAbandoned }: Gathering): ClaimReply {
     const core = this.#core;
     const now = core.now();
-    // It was abandoned, or the queue was paused, while the answer was on its way.
-    if (core.leases.isOver(leaseId, now) || core.paused) {
+    // While the answer was on its way.
+    if (isAbandoned || core.paused) {
       if (raws.length > 0) this.#giveBack(raws);
       core.leases.bar(leaseId, now);
       return NO_MORE;
@@ -192,8 +180,8 @@ export class Claiming {
   #cameLate(leaseId: string, raw: Raw): void {
     const core = this.#core;
     if (core.leases.isOver(leaseId, core.now())) return this.#giveBack([raw]);
-    const copy = this.#underWay.find((one) => one.leaseId === leaseId)?.gathering;
-    if (copy !== undefined) return void copy.raws.push(raw);
+    const copy = this.#claimOf(leaseId);
+    if (copy?.isOpen === true) return void copy.raws.push(raw);
     const late = this.#late.get(leaseId) ?? { raws: [], timer: undefined };
     this.#late.set(leaseId, late);
     late.raws.push(raw);

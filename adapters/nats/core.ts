@@ -19,6 +19,7 @@ import { Line } from "./line.ts";
 import type { Link } from "./link.ts";
 import { CLOCK_TAIL, namesOf, PAUSED_TAIL, type QueueNames } from "./names.ts";
 import type { NatsSource, ResolvedNatsOptions } from "./options.ts";
+import { WaitingPulls } from "./pulling.ts";
 import type { Session } from "./session.ts";
 
 class Listener extends Chained {
@@ -52,6 +53,8 @@ export class Core {
   #session: Session | undefined;
   #attaching: Promise<void> | undefined;
   #heardOver: Session | undefined;
+  /** Claims that wait at the server. */
+  readonly waiting = new WaitingPulls();
   readonly #listeners = new Chain<Listener>();
   readonly #lines = new Set<Line>();
   #lineSerial = 0;
@@ -255,6 +258,7 @@ export class Core {
   }
 
   #news(): void {
+    this.waiting.news();
     for (const listener of this.#listeners.all()) listener.hear();
   }
 }

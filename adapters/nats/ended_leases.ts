@@ -41,6 +41,7 @@ class Series {
 
 export class EndedLeases {
   readonly #keepMs: number;
+  readonly #isHeld: (prefix: string) => boolean;
   /** Leases under which something was lost, and those whose ids do not count. */
   readonly #others: Remembered<Ended>;
   readonly #series = new Map<string, Series>();
@@ -48,24 +49,24 @@ export class EndedLeases {
   #last: Series | undefined;
   #sweptAt = Number.NEGATIVE_INFINITY;
 
-  /** @param keepMs how long an end is remembered at least, in milliseconds. */
-  constructor(keepMs: number) {
+  /**
+   * @param keepMs how long an end is remembered at least, in milliseconds.
+   * @param isHeld whether a lease is held whose id begins so.
+   */
+  constructor(keepMs: number, isHeld: (prefix: string) => boolean) {
     this.#keepMs = keepMs;
+    this.#isHeld = isHeld;
     this.#others = new Remembered(keepMs);
   }
 
-  /** Whether it is plain that no lease of this id was seen or is over. */
-  isNew(id: string): boolean {
-    const series = this.#seriesOf(id);
-    return series !== undefined && numberOf(id, series.prefix.length) > series.newest;
-  }
-
-  /** There is a lease of this id. */
-  saw(id: string): void {
+  /** There is a lease of this id. Answers whether it is plain that none was seen before. */
+  saw(id: string): boolean {
     const series = this.#seriesOf(id) ?? this.#newSeries(id);
-    if (series === undefined) return;
+    if (series === undefined) return false;
     const number = numberOf(id, series.prefix.length);
-    if (number > series.newest) series.newest = number;
+    if (!(number > series.newest)) return false;
+    series.newest = number;
+    return true;
   }
 
   /** What is known of a lease's end; `undefined` where nothing is. */
@@ -122,7 +123,7 @@ export class EndedLeases {
       for (const [at, { touchedAt }] of series.blocks) {
         if (now - touchedAt > this.#keepMs) series.blocks.delete(at);
       }
-      if (series.blocks.size > 0) continue;
+      if (series.blocks.size > 0 || this.#isHeld(prefix)) continue;
       this.#series.delete(prefix);
       if (this.#last === series) this.#last = undefined;
     }

@@ -33,6 +33,14 @@ export class Fairness {
     return quota;
   }
 
+  /** Only the normal level gave any, and nobody else has any: nobody was passed over. */
+  gaveNormalOnly(): void {
+    const passed = this.#passed;
+    passed[0] = 0;
+    passed[1] = 0;
+    passed[2] = 0;
+  }
+
   /** What each level really gave, and which of them may have more. */
   gave(counts: Readonly<PerLevel<number>>, more: Readonly<PerLevel<boolean>>): void {
     if (counts[0] + counts[2] === 0 && !more[0] && !more[2]) {

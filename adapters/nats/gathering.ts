@@ -3,7 +3,9 @@
  *
  * @module
  */
-import type { ClaimRequest } from "../../src/broker.ts";
+import type { ClaimReply, ClaimRequest } from "../../src/broker.ts";
+import { Chained } from "../../src/chain.ts";
+import { asError } from "../../src/requests.ts";
 import { onAbort } from "./aborting.ts";
 import type { Core } from "./core.ts";
 import type { Raw } from "./deliveries.ts";
@@ -13,7 +15,7 @@ import type { Lane } from "./lane.ts";
 import { moveDue } from "./move_due.ts";
 import { LEVELS, type Level } from "./names.ts";
 import type { Provisioning } from "./provisioning.ts";
-import { pullOnce } from "./pulling.ts";
+import { Pulling, type PullListener, type PullOwner, pullOnce } from "./pulling.ts";
 import type { Session } from "./session.ts";
 
 /**
@@ -25,70 +27,138 @@ const SECOND_LOOK_MS = 20;
 const FIRST_PAUSE_MS = 2;
 const LONGEST_PAUSE_MS = 250;
 
-export interface GatheringOptions {
+/** What all claims of a queue share. */
+export interface GatheringParts {
   readonly core: Core;
-  /** What the broker's clock says. */
-  readonly now: number;
   readonly provisioning: Provisioning;
   readonly exhausted: Exhausted;
-  readonly request: ClaimRequest;
-  /** How long the whole may take beyond its wait, in milliseconds. */
-  readonly timeoutMs: number;
-  /** The longest wait, in milliseconds. */
-  readonly longestWaitMs: number;
-  /** Is given a message that came when its pull had been given up. */
-  readonly late: (raw: Raw) => void;
+  /** Is given a message that came for a claim whose pull had been given up. */
+  readonly late: (claim: Gathering, raw: Raw) => void;
+  /** The claim has what it gets, or failed with `error`; what had come by then is good all the same. */
+  readonly ended: (claim: Gathering, error: Error | undefined) => void;
 }
 
-export class Gathering {
+/** A claim that is not answered yet. */
+export class Gathering extends Chained implements PullOwner, PullListener {
+  readonly request: ClaimRequest;
   /** What has come so far. */
   readonly raws: Raw[] = [];
-  readonly #options: GatheringOptions;
+  /** How long the whole may take beyond its wait, in milliseconds. */
+  readonly timeoutMs: number;
+  readonly failAt: number;
+  /** What it is answered with. */
+  readonly answer: Promise<ClaimReply>;
+  resolve!: (reply: ClaimReply) => void;
+  reject!: (error: unknown) => void;
+  /** Whether it collects still. */
+  isOpen = true;
+  /** Whether it was given back: then it takes nothing. */
+  isAbandoned = false;
+  readonly #parts: GatheringParts;
   readonly #core: Core;
   readonly #begunAt: number;
   readonly #waitUntil: number;
-  readonly #failAt: number;
 
-  constructor(options: GatheringOptions) {
-    const { core, request, longestWaitMs, timeoutMs, now } = options;
-    this.#options = options;
-    this.#core = core;
+  /**
+   * @param now what the broker's clock says.
+   * @param longestWaitMs the longest wait, in milliseconds.
+   */
+  constructor(
+    parts: GatheringParts,
+    request: ClaimRequest,
+    timeoutMs: number,
+    longestWaitMs: number,
+    now: number,
+  ) {
+    super();
+    this.#parts = parts;
+    this.#core = parts.core;
+    this.request = request;
+    this.timeoutMs = timeoutMs;
     this.#begunAt = now;
     this.#waitUntil = now + Math.min(request.waitMs, longestWaitMs);
-    this.#failAt = this.#waitUntil + timeoutMs;
+    this.failAt = this.#waitUntil + timeoutMs;
+    this.answer = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.request.signal;
+  }
+
+  /** Begins. To be called once. */
+  start(): void {
+    try {
+      // What had come late for this claim's first copy will do.
+      if (this.raws.length > 0) this.#end(undefined);
+      else if (!this.#lookFirst()) this.#goOn(undefined);
+    } catch (error) {
+      this.#end(asError(error));
+    }
+  }
+
+  took(raw: Raw, late: boolean): void {
+    if (late) this.#parts.late(this, raw);
+    else this.raws.push(raw);
+  }
+
+  hasNews(until: number): boolean {
+    const { paused, lanes } = this.#core;
+    return paused || !lanes.onlyPrimary || this.#isDueBy(until) || this.#isOver();
+  }
+
+  /** The first look brought so many. */
+  ended(got: number): void {
+    if (got !== this.request.max) return this.#goOn(got);
+    this.#core.fairness.gaveNormalOnly();
+    this.#end(undefined);
+  }
+
+  /** The first look failed. */
+  failed(error: Error): void {
+    this.#end(error);
   }
 
   /**
-   * The first look, where it is as simple as mostly: at the primary lane alone, over a connection that knows how things stand. Answers how many came, which
-   * {@linkcode Gathering.run} or {@linkcode Gathering.filled} is to be told; `undefined` where it is not so simple, and nothing was done.
+   * The first look, where it is as simple as mostly: at the primary lane alone, over a connection that knows how things stand. Answers whether it is, and under
+   * way then; if not, nothing was done.
    */
-  first(): Promise<number> | undefined {
+  #lookFirst(): boolean {
     const core = this.#core;
     const { link, lanes, later, paused, source } = core;
     const session = link.live;
-    if (session === undefined || !core.isAttached(session) || paused || source !== undefined)
-      return undefined;
-    if (lanes.primary.seenOver !== session || later.size > 0 || !lanes.onlyPrimary) return undefined;
+    if (session === undefined || !core.isAttached(session) || paused || source !== undefined) return false;
+    if (lanes.primary.seenOver !== session || later.size > 0 || !lanes.onlyPrimary) return false;
     const now = this.#begunAt;
     const probeAt = lanes.nextProbeAt;
-    if (probeAt <= now) return undefined;
+    if (probeAt <= now) return false;
     const waitMs = Math.min(this.#waitUntil, probeAt) - now;
-    return this.#pullFrom(session, lanes.primary, this.#options.request.max, waitMs, now);
+    new Pulling(core, session, lanes.primary, this, this, this.request.max, now).start(waitMs);
+    return true;
   }
 
-  /** {@linkcode Gathering.first} brought all that was wanted. */
-  filled(): void {
-    this.#core.fairness.gave([0, this.#options.request.max, 0], [false, true, false]);
+  #goOn(first: number | undefined): void {
+    this.#run(first).then(
+      () => this.#end(undefined),
+      (error: unknown) => this.#end(asError(error)),
+    );
+  }
+
+  #end(error: Error | undefined): void {
+    this.isOpen = false;
+    this.#parts.ended(this, error);
   }
 
   /**
    * Collects up to `max` messages: what is there at once, or the first that come.
    *
-   * @param first how many {@linkcode Gathering.first} brought; `undefined` where it did not look.
+   * @param first how many the first look brought; `undefined` where there was none.
    */
-  async run(first: number | undefined): Promise<void> {
+  async #run(first: number | undefined): Promise<void> {
     const core = this.#core;
-    const { request, timeoutMs } = this.#options;
+    const { request, timeoutMs } = this;
     const { signal } = request;
     let looksAgain = request.waitMs === 0;
     let asksAgain = request.waitMs === 0;
@@ -99,7 +169,7 @@ export class Gathering {
     for (;;) {
       if (!hasLooked) {
         const session =
-          core.link.live ?? (await core.link.session("claim", this.#failAt - core.now(), signal));
+          core.link.live ?? (await core.link.session("claim", this.failAt - core.now(), signal));
         if (!core.isAttached(session)) await core.attach(session, timeoutMs);
         // A claim that waits hears of a resume; one that may not would miss one whose news is still on its way.
         if (core.paused && asksAgain) {
@@ -127,8 +197,7 @@ export class Gathering {
   }
 
   #isOver(): boolean {
-    const { request } = this.#options;
-    return request.signal?.aborted === true || this.#core.leases.isOver(request.leaseId, this.#core.now());
+    return this.isAbandoned || this.request.signal?.aborted === true;
   }
 
   /** Looks once, and waits as long as nothing else is known to come. Answers whether anything came. */
@@ -141,7 +210,8 @@ export class Gathering {
   /** As {@linkcode Gathering.#look}, where jobs may have come back, come due, or run out of a source's hand-outs. */
   async #lookAround(session: Session): Promise<boolean> {
     const core = this.#core;
-    const { exhausted, timeoutMs } = this.#options;
+    const { timeoutMs } = this;
+    const { exhausted } = this.#parts;
     if (core.source !== undefined) await exhausted.look(session, timeoutMs);
     if (core.lanes.nextProbeAt <= core.now()) await core.probe(session, timeoutMs);
     try {
@@ -166,7 +236,7 @@ export class Gathering {
   /** A look at all lanes that may have something; if none has, a wait for the primary. Answers whether anything came. */
   async #round(session: Session, waitMs: number): Promise<boolean> {
     const { lanes } = this.#core;
-    const { max } = this.#options.request;
+    const { max } = this.request;
     if (!lanes.onlyPrimary && (await this.#share(session, max)) > 0) return true;
     return this.#hasEnough(await this.#pull(session, lanes.primary, max, waitMs));
   }
@@ -174,7 +244,7 @@ export class Gathering {
   /** The primary lane gave so many. Answers whether that will do. */
   async #hasEnough(got: number): Promise<boolean> {
     const { lanes, fairness, link } = this.#core;
-    const { max } = this.#options.request;
+    const { max } = this.request;
     if (got > 0) fairness.gave([0, got, 0], [false, true, false]);
     // News of another lane may have come with the answer: what is there goes along.
     if (got > 0 && got < max && !lanes.onlyPrimary && link.live !== undefined) {
@@ -217,34 +287,13 @@ export class Gathering {
     return wanted - left;
   }
 
-  #pull(session: Session, lane: Lane, batch: number, waitMs: number): Promise<number> {
-    if (lane.seenOver === session) return this.#pullFrom(session, lane, batch, waitMs);
-    const leftMs = Math.max(1, this.#failAt - this.#core.now());
-    return this.#options.provisioning
-      .ensureConsumer(session, lane, leftMs)
-      .then(() => this.#pullFrom(session, lane, batch, waitMs));
-  }
-
-  #pullFrom(
-    session: Session,
-    lane: Lane,
-    batch: number,
-    waitMs: number,
-    sentAt = this.#core.now(),
-  ): Promise<number> {
+  async #pull(session: Session, lane: Lane, batch: number, waitMs: number): Promise<number> {
     const core = this.#core;
-    const { request, late } = this.#options;
-    return pullOnce(core, {
-      session,
-      lane,
-      batch,
-      sentAt,
-      waitMs,
-      failAt: this.#failAt,
-      signal: request.signal,
-      take: (raw, isLate) => (isLate ? late(raw) : void this.raws.push(raw)),
-      hasNews: (until) => core.paused || !core.lanes.onlyPrimary || this.#isDueBy(until) || this.#isOver(),
-    });
+    if (lane.seenOver !== session) {
+      const leftMs = Math.max(1, this.failAt - core.now());
+      await this.#parts.provisioning.ensureConsumer(session, lane, leftMs);
+    }
+    return pullOnce(core, session, lane, this, batch, waitMs, core.now());
   }
 
   /** Whether a delayed job is due before a wait ends. What is due in the moment when it ends needs no telling. */
@@ -256,7 +305,7 @@ export class Gathering {
   /** Resolves when the queue is resumed, the wait is over, or it was ended. */
   #untilResumed(): Promise<void> {
     const core = this.#core;
-    const { signal } = this.#options.request;
+    const { signal } = this.request;
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer);

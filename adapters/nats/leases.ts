@@ -71,7 +71,10 @@ export class Lease extends Chained {
 
 export class Leases {
   readonly #live = new Chain<Lease>();
-  readonly #ended = new EndedLeases(REMEMBER_MS);
+  readonly #ended = new EndedLeases(
+    REMEMBER_MS,
+    (prefix) => this.#live.find(({ id }) => id.startsWith(prefix)) !== undefined,
+  );
   #sweptAt = 0;
 
   /** A lease that is held. One whose deadline has passed ends here. */
@@ -82,9 +85,9 @@ export class Leases {
     return undefined;
   }
 
-  /** Whether it is plain that no lease of this id was ever held here, or barred. If not, it has to be looked for. */
-  isNew(id: string): boolean {
-    return this.#ended.isNew(id);
+  /** A claim for a lease of this id begins. Answers whether it is plain that there was none before; if not, it has to be looked for. */
+  begin(id: string): boolean {
+    return this.#ended.saw(id);
   }
 
   /** Whether a lease of this id is over. */
@@ -96,7 +99,6 @@ export class Leases {
   add(lease: Lease, now: number): void {
     this.#sweep(now);
     this.#live.add(lease);
-    this.#ended.saw(lease.id);
   }
 
   /** What is known of a delivery: it is held, or its verdict took effect, or it was lost. */

@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { Chained } from "../../src/chain.ts";
 import { BrokerError } from "../../src/errors.ts";
 import { type Incoming, statusOf } from "./incoming.ts";
 import type { Lane } from "./lane.ts";
@@ -14,25 +15,31 @@ import { type Inbox, type Proof, publication, type Session } from "./session.ts"
 /** How a pull ended. `short`: fewer came than were asked for, no more are there. */
 export type PullEnd = "full" | "short" | "retired";
 
-/** Whoever asks for messages. */
-export interface LinePull {
-  /** Is given each message as it comes; after {@linkcode LinePull.ended}, when the pull was given up. */
-  take(message: Incoming): void;
-  /** Called once, unless {@linkcode LinePull.failed} is. */
-  ended(end: PullEnd): void;
-  /** The connection died, or the server ended the pull with an error. */
-  failed(error: BrokerError): void;
-}
+const NONE: readonly Proof[] = [];
 
-interface Pull {
-  token: string;
+/** A request for messages, and whoever made it. */
+export abstract class LinePull extends Chained {
   readonly batch: number;
-  readonly by: LinePull;
-  got: number;
-  /** Told once the server is seen to have read what was sent before the pull. */
-  proofs: readonly Proof[];
+  /** How many messages came. */
+  got = 0;
+  /** What its statuses are told by. */
+  token = "";
+  /** Told once the server is seen to have read what was sent before it. */
+  proofs = NONE;
   /** Whether whoever asked has been answered; what comes now comes late. */
-  over: boolean;
+  isOver = false;
+
+  constructor(batch: number) {
+    super();
+    this.batch = batch;
+  }
+
+  /** Is given each message as it comes; after {@linkcode LinePull.ended}, when the pull was given up. */
+  abstract take(message: Incoming): void;
+  /** Called once, unless {@linkcode LinePull.failed} is. */
+  abstract ended(end: PullEnd): void;
+  /** The connection died, or the server ended the pull with an error. */
+  abstract failed(error: BrokerError): void;
 }
 
 /** How long a given-up pull's messages are waited for, in milliseconds; a connection that is dead is found so earlier. */
@@ -45,7 +52,7 @@ export class Line {
   readonly #next: string;
   readonly #inbox: Inbox;
   readonly #stray: (lane: Lane, message: Incoming) => void;
-  #pull: Pull | undefined;
+  #pull: LinePull | undefined;
   /** What was sent last, and for which wait, size and token: mostly it is the same again. */
   #asked = { waitMs: -1, batch: 0, token: "", lines: new Uint8Array() as Uint8Array };
   #serial = 0;
@@ -70,10 +77,10 @@ export class Line {
     return this.#pull === undefined && this.#retiring === undefined && this.session.isUp;
   }
 
-  /** Asks for up to `batch` messages. What is there comes at once; when there is nothing, the first is waited for up to `waitMs`. */
-  pull(batch: number, waitMs: number, by: LinePull): void {
-    if (!this.session.isUp) return by.failed(this.session.lost("claim"));
-    const pull: Pull = { token: "", batch, by, got: 0, over: false, proofs: this.session.witness() };
+  /** Asks for up to {@linkcode LinePull.batch} messages. What is there comes at once; when there is nothing, the first is waited for up to `waitMs`. */
+  pull(pull: LinePull, waitMs: number): void {
+    if (!this.session.isUp) return pull.failed(this.session.lost("claim"));
+    pull.proofs = this.session.witness();
     this.#pull = pull;
     this.#ask(pull, waitMs);
   }
@@ -81,21 +88,25 @@ export class Line {
   /** Asks once more where nothing has come: nats-server 2.9 never answers a pull, not even with a status, that comes in the very moment in which its consumer was made. */
   askAgain(): void {
     const pull = this.#pull;
-    if (pull !== undefined && !pull.over && pull.got === 0 && this.#retiring === undefined)
+    if (pull !== undefined && !pull.isOver && pull.got === 0 && this.#retiring === undefined)
       this.#ask(pull, 0);
   }
 
-  #ask(pull: Pull, waitMs: number): void {
+  #ask(pull: LinePull, waitMs: number): void {
     // Statuses of a pull before are not this one's: they name their own. One that brought all it asked for, asked once, gets none any more; and the server finds a subject that it
     // knows in a fraction of the time.
     if (!this.#wasPlain) this.#serial += 1;
     this.#wasPlain = pull.token === "";
     pull.token = this.#serial.toString(36);
     if (this.#isHeard) return this.session.publishNow(this.#lines(pull, Math.floor(waitMs)));
-    this.session.publish(this.#next, request(pull.batch, Math.floor(waitMs)), `${this.#subject}.${pull.token}`);
+    this.session.publish(
+      this.#next,
+      request(pull.batch, Math.floor(waitMs)),
+      `${this.#subject}.${pull.token}`,
+    );
   }
 
-  #lines({ batch, token }: Pull, waitMs: number): Uint8Array {
+  #lines({ batch, token }: LinePull, waitMs: number): Uint8Array {
     const last = this.#asked;
     if (last.batch === batch && last.waitMs === waitMs && last.token === token) return last.lines;
     const lines = publication(this.#next, request(batch, waitMs), `${this.#subject}.${token}`);
@@ -112,16 +123,16 @@ export class Line {
   giveUp(): void {
     this.retire();
     const pull = this.#pull;
-    if (pull === undefined || pull.over) return;
-    pull.over = true;
-    pull.by.ended("retired");
+    if (pull === undefined || pull.isOver) return;
+    pull.isOver = true;
+    pull.ended("retired");
   }
 
   /** The connection is over. */
   broke(): void {
     const pull = this.#pull;
     this.#pull = undefined;
-    if (pull?.over === false) pull.by.failed(this.session.lost("claim"));
+    if (pull?.isOver === false) this.#fail(pull, this.session.lost("claim"));
   }
 
   /** Never rejects. */
@@ -139,12 +150,12 @@ export class Line {
     const pull = this.#pull;
     if (pull !== undefined && pull.proofs.length > 0) {
       for (const proof of pull.proofs) proof.end(true);
-      pull.proofs = [];
+      pull.proofs = NONE;
     }
     if (message.reply !== undefined) {
       if (pull === undefined) return this.#stray(this.lane, message);
       pull.got += 1;
-      pull.by.take(message);
+      pull.take(message);
       if (pull.got >= pull.batch) this.#end("full");
       return;
     }
@@ -153,21 +164,23 @@ export class Line {
     if (pull === undefined || code === 100 || !message.subject.endsWith(`.${pull.token}`)) return;
     if (code === 404 || code === 408) return this.#end("short");
     this.#pull = undefined;
-    if (pull.over) return;
-    pull.by.failed(
-      new BrokerError(
-        "nats",
-        "claim",
-        `Cannot claim: the server ended the request with ${code} ${description.slice(0, 100)}`,
-      ),
-    );
+    if (pull.isOver) return;
+    const why = `Cannot claim: the server ended the request with ${code} ${description.slice(0, 100)}`;
+    this.#fail(pull, new BrokerError("nats", "claim", why));
+  }
+
+  #fail(pull: LinePull, error: BrokerError): void {
+    pull.isOver = true;
+    pull.failed(error);
   }
 
   #end(end: PullEnd): void {
     const pull = this.#pull;
     this.#pull = undefined;
     if (end !== "full") this.#wasPlain = false;
-    if (pull?.over === false) pull.by.ended(end);
+    if (pull === undefined || pull.isOver) return;
+    pull.isOver = true;
+    pull.ended(end);
   }
 }
 

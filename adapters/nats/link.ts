@@ -179,7 +179,14 @@ export class Link {
       late = setTimeout(() => socket?.close(), Math.min(connectTimeoutMs + 50, LONGEST_TIMER_MS));
       const nc = await dialling;
       const { origin } = new URL(url);
-      return new Session(nc, socket as SteadySocket, origin, inbox, this.#options.now, () => void this.probe());
+      return new Session(
+        nc,
+        socket as SteadySocket,
+        origin,
+        inbox,
+        this.#options.now,
+        () => void this.probe(),
+      );
     } catch (error) {
       socket?.close();
       this.#failed(fault ?? error, url, socket);

@@ -9,8 +9,9 @@ import type { Address } from "./address.ts";
 import { Api, type ConsumerInfo, readPubAck, type StoredMessage } from "./api.ts";
 import type { Core } from "./core.ts";
 import { EncodedHeaders, type Envelope, H, ownHeaders, readEnvelope } from "./envelope.ts";
+import type { Incoming } from "./incoming.ts";
 import type { Lane } from "./lane.ts";
-import { Line } from "./line.ts";
+import { Line, LinePull } from "./line.ts";
 import { levelOf, levelTail, PAUSED_TAIL, parseLater, priorityOf } from "./names.ts";
 import type { Session } from "./session.ts";
 import { bodyOf } from "./text.ts";
@@ -298,11 +299,7 @@ export class Managing {
     const timer = setTimeout(() => line.giveUp(), timeoutMs);
     try {
       await new Promise<void>((resolve, reject) =>
-        line.pull(batch, 0, {
-          take: ({ reply }) => void (reply !== undefined && replies.push(reply)),
-          ended: () => resolve(),
-          failed: reject,
-        }),
+        line.pull(new AckPull(batch, replies, resolve, reject), 0),
       );
     } finally {
       clearTimeout(timer);
@@ -342,4 +339,30 @@ function peeked(
     headers: envelope.headers,
     body: bodyOf(one.data),
   };
+}
+
+/** A pull for the sake of acks alone. */
+class AckPull extends LinePull {
+  readonly #replies: Address[];
+  readonly #resolve: () => void;
+  readonly #reject: (error: Error) => void;
+
+  constructor(batch: number, replies: Address[], resolve: () => void, reject: (error: Error) => void) {
+    super(batch);
+    this.#replies = replies;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  override take({ reply }: Incoming): void {
+    if (reply !== undefined) this.#replies.push(reply);
+  }
+
+  override ended(): void {
+    this.#resolve();
+  }
+
+  override failed(error: Error): void {
+    this.#reject(error);
+  }
 }

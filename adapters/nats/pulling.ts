@@ -5,14 +5,14 @@
  *
  * @module
  */
+import { Chain } from "../../src/chain.ts";
 import { BrokerError } from "../../src/errors.ts";
-import type { CancelTimer } from "../../src/platform.ts";
-import { onAbort } from "./aborting.ts";
+import type { Timeout } from "../../src/shared_timer.ts";
 import type { Core } from "./core.ts";
 import { type Raw, receive } from "./deliveries.ts";
 import type { Incoming } from "./incoming.ts";
 import type { Lane } from "./lane.ts";
-import type { Line, LinePull, PullEnd } from "./line.ts";
+import { type Line, LinePull, type PullEnd } from "./line.ts";
 import type { Session } from "./session.ts";
 
 /** How long a pull may bring nothing after its wait is over, in milliseconds, before it is asked for again. */
@@ -24,140 +24,200 @@ const LEAST_WAIT_MS = 50;
 /** The longest gap between looks at a lane whose jobs others hold: this share of the lease. */
 const PROBE_SHARE = 1 / 4;
 
-export interface PullOptions {
-  readonly session: Session;
-  readonly lane: Lane;
-  readonly batch: number;
-  /** What the broker's clock says: the server's leases begin no earlier. */
-  readonly sentAt: number;
-  /** How long to wait for a first message, in milliseconds. */
-  readonly waitMs: number;
+/** The claim that a pull is for. */
+export interface PullOwner {
+  readonly signal: AbortSignal | undefined;
   /** When an answer is given up, on the broker's clock. */
   readonly failAt: number;
-  readonly signal: AbortSignal | undefined;
   /** Is given each message; `late` when the pull had been given up by then. */
-  readonly take: (raw: Raw, late: boolean) => void;
-  /** Whether there is a reason to end the wait. `until`: when it ends by itself. */
-  readonly hasNews: (until: number) => boolean;
+  took(raw: Raw, late: boolean): void;
+  /** Whether there is a reason to end a wait that ends by itself at `until`. */
+  hasNews(until: number): boolean;
+}
+
+/** Who is told how a pull ended: one of the two, once. */
+export interface PullListener {
+  ended(got: number): void;
+  failed(error: Error): void;
 }
 
 /**
  * Pulls once. Answers how many messages came.
  *
+ * @param sentAt what the broker's clock says: the server's leases begin no earlier.
+ * @param waitMs how long to wait for a first message, in milliseconds.
  * @throws {BrokerError} when the connection dies, does not answer by `failAt`, or the server ends the pull with an error.
  */
-export function pullOnce(core: Core, options: PullOptions): Promise<number> {
-  return new Promise((resolve, reject) => new Pulling(core, options, resolve, reject));
+export function pullOnce(
+  core: Core,
+  session: Session,
+  lane: Lane,
+  owner: PullOwner,
+  batch: number,
+  waitMs: number,
+  sentAt: number,
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const listener = { ended: resolve, failed: reject };
+    new Pulling(core, session, lane, owner, listener, batch, sentAt).start(waitMs);
+  });
 }
 
-class Pulling implements LinePull {
+/** One pull. */
+export class Pulling extends LinePull {
   readonly #core: Core;
-  readonly #options: PullOptions;
-  readonly #resolve: (got: number) => void;
-  readonly #reject: (error: Error) => void;
-  readonly #line: Line;
+  readonly #session: Session;
+  readonly #lane: Lane;
+  readonly #owner: PullOwner;
+  readonly #listener: PullListener;
   readonly #sentAt: number;
-  #got = 0;
+  readonly #line: Line;
+  /** When its wait ends by itself. */
+  #until = 0;
   #gotBefore = 0;
-  #isOver = false;
   #isQuiet = false;
   #isLate = false;
   /** Whether one of them was handed out before. */
   #isAgain = false;
-  #cancel: CancelTimer = nothing;
-  #unlisten = nothing;
-  #unabort = nothing;
+  #timeout: Timeout | undefined;
 
   constructor(
     core: Core,
-    options: PullOptions,
-    resolve: (got: number) => void,
-    reject: (error: Error) => void,
+    session: Session,
+    lane: Lane,
+    owner: PullOwner,
+    listener: PullListener,
+    batch: number,
+    sentAt: number,
   ) {
+    super(batch);
     this.#core = core;
-    this.#options = options;
-    this.#resolve = resolve;
-    this.#reject = reject;
-    const { session, lane, batch, waitMs, failAt, signal, sentAt, hasNews } = options;
+    this.#session = session;
+    this.#lane = lane;
+    this.#owner = owner;
+    this.#listener = listener;
     this.#sentAt = sentAt;
     this.#line = core.line(session, lane);
-    const until = sentAt + waitMs;
-    // News may have come since the wait was decided on.
-    const waits = waitMs >= LEAST_WAIT_MS && !hasNews(until);
-    this.#line.pull(batch, waits ? waitMs : 0, this);
-    if (this.#isOver) return;
-    // It is on its way: what watches over it is set up while the server works.
-    const firstMs = Math.min((waits ? waitMs : 0) + UNANSWERED_MS, Math.max(1, failAt - sentAt));
-    this.#cancel = session.timer.setTimer(firstMs, this.#unanswered, sentAt);
-    if (!waits) return;
-    this.#unlisten = core.listen(() => {
-      if (hasNews(until)) this.#line.retire();
-    });
-    this.#unabort = onAbort(signal, () => this.#line.retire());
   }
 
-  take(message: Incoming): void {
-    this.#got += 1;
-    const raw = receive(this.#options.lane, message, this.#sentAt);
+  get signal(): AbortSignal | undefined {
+    return this.#owner.signal;
+  }
+
+  /** Sends it. To be called once. */
+  start(waitMs: number): void {
+    const { failAt } = this.#owner;
+    this.#until = this.#sentAt + waitMs;
+    // News may have come since the wait was decided on.
+    const waits = waitMs >= LEAST_WAIT_MS && !this.#owner.hasNews(this.#until);
+    this.#line.pull(this, waits ? waitMs : 0);
+    if (this.isOver) return;
+    // It is on its way: what watches over it is set up while the server works.
+    const firstMs = Math.min((waits ? waitMs : 0) + UNANSWERED_MS, Math.max(1, failAt - this.#sentAt));
+    this.#watch(firstMs, this.#unanswered, this.#sentAt);
+    if (waits) this.#core.waiting.add(this);
+  }
+
+  /** Something came in that its wait may end for. */
+  heard(): void {
+    if (this.#owner.hasNews(this.#until)) this.endWait();
+  }
+
+  /** Its wait ends: it is answered with what is there. */
+  endWait(): void {
+    this.#line.retire();
+  }
+
+  override take(message: Incoming): void {
+    const raw = receive(this.#lane, message, this.#sentAt);
     if (raw === undefined) return;
     if (raw.info.delivered > 1) this.#isAgain = true;
-    this.#options.take(raw, this.#isOver);
+    this.#owner.took(raw, this.isOver);
   }
 
-  ended(end: PullEnd): void {
-    const { session, lane } = this.#options;
+  override ended(end: PullEnd): void {
+    const lane = this.#lane;
     const core = this.#core;
     this.#finish();
     if (this.#isAgain) lane.handedOutAgain(core.now());
-    if (this.#isQuiet && this.#got === 0) {
+    if (this.#isQuiet && this.got === 0) {
       // The server answered everything else: the consumer may be gone, and is looked at again.
       lane.seenOver = undefined;
       if (this.#isLate) {
-        const why = `Cannot claim: ${session.origin} did not answer in time`;
-        return this.#reject(new BrokerError("nats", "claim", why));
+        const why = `Cannot claim: ${this.#session.origin} did not answer in time`;
+        return this.#listener.failed(new BrokerError("nats", "claim", why));
       }
     }
     if (end !== "full") lane.ranShort(core.now(), Math.max(250, core.leaseMs * PROBE_SHARE));
-    this.#resolve(this.#got);
+    this.#listener.ended(this.got);
   }
 
-  failed(error: Error): void {
-    this.#options.lane.seenOver = undefined;
+  override failed(error: Error): void {
+    this.#lane.seenOver = undefined;
     this.#finish();
-    this.#reject(error);
+    this.#listener.failed(error);
   }
 
   #finish(): void {
-    this.#isOver = true;
-    this.#cancel();
-    this.#unlisten();
-    this.#unabort();
+    this.isOver = true;
+    this.#timeout?.cancel();
+    this.#core.waiting.delete(this);
     this.#core.putBack(this.#line);
   }
 
+  #watch(ms: number, fn: () => void, now?: number): void {
+    this.#timeout = this.#session.timer.start(ms, fn, now);
+  }
+
   readonly #unanswered = (): void => {
-    const { session, failAt } = this.#options;
-    const leftMs = failAt - this.#core.now();
+    const leftMs = this.#owner.failAt - this.#core.now();
     // Once: a server that only stands still would hand out a batch for each.
     if (leftMs > 1) this.#line.askAgain();
-    this.#cancel = session.timer.setTimer(Math.min(QUIET_MS, Math.max(1, leftMs)), this.#quiet);
+    this.#watch(Math.min(QUIET_MS, Math.max(1, leftMs)), this.#quiet);
   };
 
   readonly #quiet = (): void => {
-    const { session, failAt } = this.#options;
-    if (this.#got > this.#gotBefore) {
+    if (this.got > this.#gotBefore) {
       // Messages are on their way still.
-      this.#gotBefore = this.#got;
-      this.#cancel = session.timer.setTimer(UNANSWERED_MS + QUIET_MS, this.#quiet);
-      return;
+      this.#gotBefore = this.got;
+      return this.#watch(UNANSWERED_MS + QUIET_MS, this.#quiet);
     }
     this.#isQuiet = true;
     this.#line.retire();
-    this.#cancel = session.timer.setTimer(Math.max(1, failAt - this.#core.now()), () => {
+    this.#watch(Math.max(1, this.#owner.failAt - this.#core.now()), () => {
       this.#isLate = true;
       this.#line.giveUp();
     });
   };
 }
 
-function nothing(): void {}
+/** The pulls of one queue that wait for a first message. */
+export class WaitingPulls {
+  readonly #all = new Chain<Pulling>();
+  /** Signals that are listened to. Adding a listener to one and taking it away again costs more than a whole claim, so each gets one and keeps it. */
+  readonly #heard = new WeakSet<AbortSignal>();
+  #lastHeard: AbortSignal | undefined;
+
+  add(pull: Pulling): void {
+    this.#all.add(pull);
+    if (pull.signal !== this.#lastHeard) this.#hear(pull.signal);
+  }
+
+  delete(pull: Pulling): void {
+    this.#all.delete(pull);
+  }
+
+  /** Something came in that their waits may end for. */
+  news(): void {
+    for (const pull of this.#all.all()) pull.heard();
+  }
+
+  #hear(signal: AbortSignal | undefined): void {
+    this.#lastHeard = signal;
+    if (signal === undefined || this.#heard.has(signal)) return;
+    this.#heard.add(signal);
+    signal.addEventListener("abort", () => {
+      for (const pull of this.#all.all()) if (pull.signal === signal) pull.endWait();
+    });
+  }
+}

@@ -6,7 +6,7 @@
 import type { Msg, MsgHdrs, NatsConnection } from "nats.ws";
 import { Chain, Chained } from "../../src/chain.ts";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
-import { SharedTimer } from "../../src/shared_timer.ts";
+import { SharedTimer, type Timeout } from "../../src/shared_timer.ts";
 import type { Address } from "./address.ts";
 import type { EncodedHeaders } from "./envelope.ts";
 import type { Incoming } from "./incoming.ts";
@@ -40,8 +40,8 @@ interface Waiting {
 
 /** Waits to learn whether the server has read what was sent before. */
 export class Proof extends Chained {
-  /** Ends the watch over it. */
-  cancel: () => void = () => {};
+  /** Watches over it. */
+  timeout: Timeout | undefined;
   readonly #told: (isProven: boolean) => void;
   constructor(told: (isProven: boolean) => void) {
     super();
@@ -52,7 +52,7 @@ export class Proof extends Chained {
   end(isProven: boolean): void {
     if (this.chain === undefined) return;
     (this.chain as Chain<Proof>).delete(this);
-    this.cancel();
+    this.timeout?.cancel();
     this.#told(isProven);
   }
 }
@@ -178,7 +178,7 @@ export class Session {
     const proof = new Proof(told);
     this.#proving.add(proof);
     this.#unproven.push(proof);
-    proof.cancel = this.timer.setTimer(PROOF_MS, () => proof.end(false), now);
+    proof.timeout = this.timer.start(PROOF_MS, () => proof.end(false), now);
   }
 
   /** To be called by whoever sends a request that is answered soon: answers what to end when it is (`true`) or when it never will be. */

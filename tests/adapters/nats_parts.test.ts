@@ -8,9 +8,9 @@ import { ServerClock } from "../../adapters/nats/clock.ts";
 import { countedHandOuts, holdAll, type Raw } from "../../adapters/nats/deliveries.ts";
 import { EncodedHeaders, errorHeader, H, ownHeaders, readEnvelope } from "../../adapters/nats/envelope.ts";
 import { Fairness, type PerLevel } from "../../adapters/nats/fairness.ts";
+import { Incoming } from "../../adapters/nats/incoming.ts";
 import { Lane } from "../../adapters/nats/lane.ts";
 import { LaterIndex } from "../../adapters/nats/later.ts";
-import { Incoming } from "../../adapters/nats/incoming.ts";
 import { type Held, Lease, Leases } from "../../adapters/nats/leases.ts";
 import { laterTail, namesOf, parseLater } from "../../adapters/nats/names.ts";
 import { MAX_ERROR_LENGTH } from "../../src/broker.ts";
@@ -91,7 +91,9 @@ describe("the reply subject", () => {
       expect(info?.storedNs).toBe("1796006971833221849");
       expect(info?.storedMs).toBe(1_796_006_971_833);
     }
-    expect(parseAckSubject(Address.of("$JS.ACK.S.c.3.17.21.96006971833221849.4"))?.storedNs).toBe("0096006971833221849");
+    expect(parseAckSubject(Address.of("$JS.ACK.S.c.3.17.21.96006971833221849.4"))?.storedNs).toBe(
+      "0096006971833221849",
+    );
   });
 
   test("anything else is none", () => {
@@ -235,7 +237,16 @@ test("of a message's hand-outs count the last, and as many before as whole lease
 
 describe("messages put under a lease", () => {
   const lane = () => new Lane(1, "main", "EDDY_JOBS_q", "eddy_normal", "eddy.jobs.q");
-  const nothing = { end: 2, take: undefined, subjectAt: 0, subjectTo: 0, replyAt: 0, replyTo: 0, headersAt: 0, bodyAt: 0 };
+  const nothing = {
+    end: 2,
+    take: undefined,
+    subjectAt: 0,
+    subjectTo: 0,
+    replyAt: 0,
+    replyTo: 0,
+    headersAt: 0,
+    bodyAt: 0,
+  };
   const incoming = new Incoming(new Uint8Array(2), nothing);
   const raw = (of: Lane, sequence: number, more = ""): Raw => {
     const reply = Address.of(
@@ -254,7 +265,8 @@ describe("messages put under a lease", () => {
       handOuts: 1,
     };
   };
-  const held = (lease: Lease) => lease.slots.map(({ message, reply }) => [message.info.streamSequence, reply.text]);
+  const held = (lease: Lease) =>
+    lease.slots.map(({ message, reply }) => [message.info.streamSequence, reply.text]);
 
   test("one that the server hands out again while we have it is not taken twice: its acks go where the last hand-out says", () => {
     const leases = new Leases();

@@ -63,7 +63,7 @@ export const NATS: readonly Mutant[] = [
     name: "nats-late-for-the-copy",
     loses: "what came for a claim that had failed answers the claim's copy",
     file: "adapters/nats/claim.ts",
-    search: "gathering.raws.push(...this.#takeLate(leaseId));",
+    search: "if (this.#late.size > 0) claim.raws.push(...this.#takeLate(leaseId));",
     replace: "",
     tests: PULL,
   },
