@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type Incoming, IncomingReader, statusOf } from "../../adapters/nats/incoming.ts";
+import { bodyOf } from "../../adapters/nats/text.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
@@ -52,7 +53,18 @@ const sent: fc.Arbitrary<Sent> = fc.record({
   // With the protocol's own words and line ends in it.
   body: fc.oneof(
     fc.uint8Array({ maxLength: 40 }),
-    fc.constantFrom("", "\r\n", "HMSG a 1 2 3\r\n", "PING\r\n").map(encode),
+    fc
+      .constantFrom(
+        "",
+        "\r\n",
+        "HMSG a 1 2 3\r\n",
+        "PING\r\n",
+        '{"n":1}',
+        "\ufeffa",
+        "\ufffd",
+        "a".repeat(2_000),
+      )
+      .map(encode),
   ),
 });
 const line = fc.constantFrom(
@@ -95,6 +107,11 @@ describe("the reader", () => {
                 Buffer.from(body).toString("hex"),
               ]),
           );
+          // Read at once, with its headers, it is the same.
+          for (const message of ours) {
+            const { headers, body } = message.read();
+            expect([headers, body]).toEqual([message.headers, bodyOf(message.data)]);
+          }
           const rest = all.filter((one) => !isOurs(one));
           expect(
             Buffer.concat(others).equals(

@@ -69,9 +69,8 @@ export const CORE: readonly Mutant[] = [
     name: "renewal-awaited-before-settling",
     loses: "a renewal under way and the settling of its lease never race",
     file: "src/traffic.ts",
-    search:
-      "for (let under = renewalsOf(taken); under.length > 0; under = renewalsOf(taken)) await Promise.all(under);",
-    replace: "",
+    search: "await Promise.all(under);\n      now =",
+    replace: "break;\n      now =",
     tests: ["tests/unit/leases.test.ts"],
   },
   // --- claims ---

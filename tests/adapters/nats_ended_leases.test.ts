@@ -1,0 +1,105 @@
+/** What is remembered of leases that are over. */
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { EndedLeases } from "../../adapters/nats/ended_leases.ts";
+import { LeaseIds } from "../../src/lease_ids.ts";
+
+const KEEP_MS = 1_000;
+const nobody = () => false;
+
+/** Ids of two loops that count, some that nearly do, and some that do not. */
+const id = fc
+  .oneof(
+    { weight: 4, arbitrary: fc.tuple(fc.constantFrom("a", "b.c"), fc.integer({ min: 0, max: 4_000 })) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom("a.", "a", ".1", "a.01", "a.A", "a.zzzzzzzzzz", "a.-1", "b.c.", "plain"),
+    },
+  )
+  .map((made) => (typeof made === "string" ? made : `${made[0]}.${made[1].toString(36)}`));
+
+const step = fc.record({
+  id,
+  end: fc.option(fc.oneof(fc.constant("all" as const), fc.constant([]), fc.constant(["0", "3"])), {
+    nil: undefined,
+  }),
+  passMs: fc.oneof(fc.constant(0), fc.nat({ max: 200 })),
+});
+
+test("an end is told as it was said, for as long as it is kept at least, and by an id of its own", () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 150 }), (steps) => {
+      const ended = new EndedLeases(KEEP_MS, nobody);
+      const said = new Map<string, { readonly lost: readonly string[] | "all"; readonly at: number }>();
+      let now = 0;
+      for (const { id, end, passMs } of steps) {
+        now += passMs;
+        if (end !== undefined) {
+          ended.set(id, end, now);
+          said.set(id, { lost: end, at: now });
+        }
+        const known = said.get(id);
+        const told = ended.get(id, now);
+        if (known === undefined) expect(told).toBeUndefined();
+        else if (now - known.at < KEEP_MS || told !== undefined) {
+          expect(told === "all" ? told : [...(told ?? ["nothing"])]).toEqual(
+            known.lost === "all" ? "all" : [...known.lost],
+          );
+        }
+      }
+    }),
+  );
+});
+
+test("an id is plainly new once, and never one that was seen or is over", () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 150 }), (steps) => {
+      const ended = new EndedLeases(KEEP_MS, nobody);
+      const seen = new Map<string, number>();
+      let now = 0;
+      for (const { id, end, passMs } of steps) {
+        now += passMs;
+        const isNew = ended.saw(id);
+        if (isNew && now - (seen.get(id) ?? Number.NEGATIVE_INFINITY) < KEEP_MS)
+          throw new Error(`${id} was seen before`);
+        // What ends here was seen; what was only seen is held, or about to be, and asked about as such.
+        if (end !== undefined) {
+          ended.set(id, end, now);
+          seen.set(id, now);
+        }
+      }
+    }),
+  );
+});
+
+test("the ids of a worker's loop are told apart from those that came before without a look", () => {
+  const ended = new EndedLeases(KEEP_MS, nobody);
+  const ids = new LeaseIds("worker");
+  for (let n = 0; n < 5_000; n++) {
+    const id = ids.next();
+    expect(ended.saw(id)).toBe(true);
+    expect(ended.saw(id)).toBe(false);
+    ended.set(id, [], 0);
+  }
+});
+
+test("a loop of which a lease is held is not forgotten, however long nothing of it ended", () => {
+  let held = true;
+  const ended = new EndedLeases(KEEP_MS, (prefix) => held && prefix === "a.");
+  expect(ended.saw("a.5")).toBe(true);
+  for (let now = 0; now < 10 * KEEP_MS; now += KEEP_MS / 2) ended.set(`b.${now.toString(36)}`, [], now);
+  expect(ended.saw("a.5")).toBe(false);
+  held = false;
+  ended.set("b.zzz", [], 20 * KEEP_MS);
+  expect(ended.saw("a.5")).toBe(true);
+});
+
+test("what is kept of short jobs does not grow with them", () => {
+  const ended = new EndedLeases(KEEP_MS, nobody);
+  const ids = new LeaseIds("worker");
+  const before = process.memoryUsage().heapUsed;
+  for (let n = 0; n < 300_000; n++) ended.set(ids.next(), [], 0);
+  Bun.gc(true);
+  // A map's entries for them would take thirty megabytes.
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(3_000_000);
+});
