@@ -16,9 +16,11 @@
  *
  * @module
  */
+import { Appetite } from "./appetite.ts";
 import { Asking } from "./asking.ts";
-import type { ClaimReply, SettleResult, Verdict } from "./broker.ts";
+import type { ClaimReply, SettleResult } from "./broker.ts";
 import { BrokerLink } from "./broker_link.ts";
+import { departureAt } from "./departure.ts";
 import { BrokerRefusedError, LeaseLostError, WorkerStoppedError } from "./errors.ts";
 import { type HeldDelivery, HeldLease, type LeaseOwner } from "./held.ts";
 import { Holdings } from "./holdings.ts";
@@ -28,7 +30,7 @@ import { LeaseIds } from "./lease_ids.ts";
 import { Looks } from "./looks.ts";
 import type { QueueLoopDeps } from "./loop_deps.ts";
 import { OneTimer } from "./one_timer.ts";
-import { Outbox, type OutgoingVerdict } from "./outbox.ts";
+import type { OutgoingVerdict } from "./outbox.ts";
 import { Reports } from "./reports.ts";
 import { asError } from "./requests.ts";
 import { fetchesOf, type Run, Slots } from "./slots.ts";
@@ -40,8 +42,6 @@ import { Unclocked } from "./unclocked.ts";
 import { isLeftAtEnd, type Outcome, verdictOf } from "./verdict.ts";
 
 const NEVER = Number.POSITIVE_INFINITY;
-/** A time that has come on any clock, one that shows less than zero too. */
-const AT_ONCE = Number.NEGATIVE_INFINITY;
 
 export class QueueLoop implements SoloMember, LeaseOwner {
   readonly name: string;
@@ -55,9 +55,6 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   readonly #slots: Slots;
   readonly #looks: Looks;
   readonly #costs: Unclocked;
-  readonly #outbox = new Outbox();
-  /** Held, not started. */
-  readonly #waiting: HeldDelivery[] = [];
   #phase: "running" | "stopping" | "closed" = "running";
   /** Whether verdicts wait for each other until {@linkcode QueueLoop.flush}. */
   #gathering = false;
@@ -65,13 +62,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   #isRefused = false;
   #waking = false;
   #again = false;
-  /** Whether there is reason to believe that a claim would bring something. */
-  #hungry = true;
-  /** Whether there was a reason to look while a claim was under way, which its answer may not know of: news, a time that came, or a watch that began and tells of nothing before. */
-  #woken = false;
-  #lastGot = 0;
-  /** Whether the last claim told nothing. */
-  #wasIdle = false;
+  readonly #appetite = new Appetite();
   /** How long a claim waits at the engine, in milliseconds. */
   readonly #waitMs: number;
   readonly #leaseIds: LeaseIds;
@@ -117,12 +108,19 @@ export class QueueLoop implements SoloMember, LeaseOwner {
       look: (woken) => this.#look(woken),
       watchFailed: (error, retryInMs) => this.#reports.brokerError("watch", error, retryInMs),
     });
+    this.#lastChances = new LastChances(deps.gate, this);
+    this.#holdings = new Holdings({
+      keeper: deps.keeper,
+      reports: this.#reports,
+      lastChances: this.#lastChances,
+      released: (count) => deps.limiter?.took(-count),
+    });
     this.#traffic = new Traffic({
       platform,
       link: this.#link,
       keeper: deps.keeper,
       owner: this,
-      outbox: this.#outbox,
+      outbox: this.#holdings.outbox,
       memo: () => deps.limiter?.memo(this),
       events: {
         received: (claim, reply, sentAt) => this.#received(claim, reply, sentAt),
@@ -137,8 +135,6 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     });
     this.#timer = new OneTimer(platform, this.wake);
     this.#waitMs = deps.waits && deps.limiter === undefined ? claimWaitMs(this.leaseMs, this.renews) : 0;
-    this.#lastChances = new LastChances(deps.gate, this);
-    this.#holdings = new Holdings(deps.keeper, this.#reports, this.#lastChances);
     deps.gate.join(this);
   }
 
@@ -200,7 +196,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   /** Deliveries held and not started. */
   get waiting(): number {
-    return this.#waiting.length;
+    return this.#holdings.waiting;
   }
 
   /** Deliveries claimed and not settled. */
@@ -210,7 +206,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   /** Deliveries claimed whose handlers are not done. */
   get unfinished(): number {
-    return this.#holdings.count - this.#outbox.waiting - this.#outbox.inFlight;
+    return this.#holdings.unfinished;
   }
 
   /** How many a claim under way may bring. */
@@ -222,7 +218,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   get settled(): boolean {
     if (this.#phase === "closed") return true;
     const abandons = this.#traffic.unanswered !== undefined && this.#link.abandons;
-    return this.#outbox.empty && !this.#traffic.busy && !abandons && this.#waiting.length === 0;
+    return this.#holdings.nothingWaits && !this.#traffic.busy && !abandons;
   }
 
   /** Whether nothing is in hand: no job running, waiting or unsettled, no request under way. */
@@ -236,7 +232,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   }
 
   emptyHanded(): boolean {
-    return this.#outbox.empty && this.#waiting.length === 0 && this.#slots.busy === 0;
+    return this.#holdings.nothingWaits && this.#slots.busy === 0;
   }
 
   /** Whether nothing is held, not even by a claim whose answer never came. */
@@ -296,7 +292,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
           now = this.#startWaiting(now);
           this.#send(now);
         } else if (this.#isRefused) {
-          this.#loseUnsent();
+          this.#holdings.loseUnsent();
         }
       } while (this.#again);
     } finally {
@@ -333,14 +329,8 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   lost(lease: HeldLease, why: string): void {
     this.#slots.abortLease(lease, (jobId) => new LeaseLostError(jobId, why));
     for (const job of this.#slots.jobs()) if (job.held.lease === lease) this.#holdings.lose(job.held);
-    for (const held of this.#waiting.filter((one) => one.lease === lease)) {
-      this.#waiting.splice(this.#waiting.indexOf(held), 1);
-      this.#holdings.lose(held);
-    }
-    for (const entry of this.#outbox.dropLease(lease)) this.#holdings.lose(entry.held);
-    if (this.#lastChances.kept?.lease === lease)
-      for (const held of this.#lastChances.takeKept()) this.#holdings.lose(held);
-    this.#hungry = true;
+    this.#holdings.loseLease(lease);
+    this.#appetite.rouse();
     this.wake();
   }
 
@@ -358,16 +348,16 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     // A job that kills the worker would use up a last chance that is still in hand. Another queue's may be kept until nothing is in hand here.
     if (gate.blockedFor(this)) this.#releaseWaiting();
     if (gate.blocked) return now;
-    while (this.#waiting.length > 0 && this.#slots.busy < concurrency && this.#phase === "running") {
-      const group = this.#waiting.slice(0, batchSize);
+    const holdings = this.#holdings;
+    while (holdings.waiting > 0 && this.#slots.busy < concurrency && this.#phase === "running") {
+      const group = holdings.next(batchSize);
       // A computing handler may have kept the lease's timer from firing; losing it takes its jobs out of what waits.
       if (group.some(({ lease }) => keeper.expired(lease, now))) continue;
       if (limiter !== undefined && !limiter.mayStart(this)) {
         this.#releaseWaiting();
         break;
       }
-      if (group.length === 1) this.#waiting.shift();
-      else this.#waiting.splice(0, group.length);
+      holdings.started(group.length);
       this.#slots.start(group, now);
       now = platform.now();
     }
@@ -397,27 +387,14 @@ export class QueueLoop implements SoloMember, LeaseOwner {
         random: () => platform.random(),
         leaseLeftMs: Math.ceil(lease.deadline - now),
       });
-      this.#decide(job.held, verdict, now, ranMs, outcome);
+      this.#holdings.decide(job.held, verdict, now, ranMs, outcome);
     }
     limiter?.ran(this, now - run.startedAt, fetchesOf(run), run.jobs.length);
     this.#wake(now);
   }
 
-  #decide(held: HeldDelivery, verdict: Verdict, now: number, ranMs: number, outcome?: Outcome): void {
-    this.#outbox.add(held, verdict, now);
-    this.#reports.finished(held, verdict, ranMs, outcome);
-  }
-
   #releaseWaiting(): void {
-    this.#release(this.#waiting.splice(0));
-    this.#release(this.#lastChances.takeKept());
-  }
-
-  /** Gives deliveries back unstarted. */
-  #release(unstarted: readonly HeldDelivery[]): void {
-    const now = this.#deps.platform.now();
-    for (const held of unstarted) this.#outbox.add(held, { kind: "release" }, now);
-    this.#deps.limiter?.took(-unstarted.length);
+    this.#holdings.releaseWaiting(this.#deps.platform.now());
   }
 
   // --- sending ---
@@ -439,7 +416,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     } else if (this.#phase === "stopping" && !traffic.busy) {
       this.#sendAbandon();
     }
-    if (this.#outbox.waiting > 0 && !traffic.settling) {
+    if (this.#holdings.outbox.waiting > 0 && !traffic.settling) {
       const settleAt = this.#settleAt();
       if (settleAt <= now) this.#sendSettle(now);
       else next = Math.min(next, settleAt);
@@ -447,20 +424,23 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     this.#timer.set(next);
   }
 
-  /** When the waiting verdicts are to leave alone: at once when no work is left that would bring a request to ride on. */
+  /** When the waiting verdicts are to leave alone. */
   #settleAt(): number {
-    const { limiter, exchanges } = this.#deps;
-    const { oldestSince } = this.#outbox;
-    const { claiming } = this.#traffic;
-    const busy = this.#slots.busy > 0 || this.#waiting.length > 0;
-    const together = this.#gathering || limiter?.saving() === true;
-    if ((busy || claiming) && !this.#flushing && together) return NEVER;
-    if (this.#phase !== "running" || oldestSince === undefined) return AT_ONCE;
-    if (this.#lastChances.inHand) return AT_ONCE;
-    if (!busy && !claiming) return AT_ONCE;
-    // A claim under way brings work, and so a request to ride on: where it may wait at the engine, only right after a full one is that to be expected, and soon.
-    if (!busy && !exchanges) return this.asking.lastFull ? this.#outbox.soonAt : AT_ONCE;
-    return oldestSince + this.#deps.worker.options.settleWithinMs;
+    const { limiter, exchanges, worker } = this.#deps;
+    const { outbox, waiting } = this.#holdings;
+    return departureAt({
+      isRunning: this.#phase === "running",
+      isBusy: this.#slots.busy > 0 || waiting > 0,
+      isClaiming: this.#traffic.claiming,
+      isTogether: this.#gathering || limiter?.saving() === true,
+      isFlushing: this.#flushing,
+      holdsLastChances: this.#lastChances.inHand,
+      exchanges,
+      wasLastFull: this.asking.lastFull,
+      oldestSince: outbox.oldestSince,
+      soonAt: outbox.soonAt,
+      settleWithinMs: worker.options.settleWithinMs,
+    });
   }
 
   /** The claim to send now, or the time at which to think of it again. */
@@ -475,24 +455,21 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     let waitMs = this.#waitMs;
     let wanted: number;
     // Verdicts that leave with the claim, or right before it, make room at the engine.
-    const held = this.#holdings.count - this.#outbox.waiting;
+    const { outbox, waiting } = this.#holdings;
+    const held = this.#holdings.count - outbox.waiting;
     if (gate.closed) {
       slots = 1;
       wanted = 1;
       waitMs = 0;
-    } else if (slots === 0 || this.#waiting.length > 0) {
+    } else if (slots === 0 || waiting > 0) {
       if (limiter !== undefined) return NEVER;
-      const inMs = this.asking.aheadInMs(
-        this.#waiting.length,
-        this.#slots.busy,
-        this.#slots.runningForMs(now),
-      );
+      const inMs = this.asking.aheadInMs(waiting, this.#slots.busy, this.#slots.runningForMs(now));
       if (inMs === undefined) return NEVER;
       if (inMs > 0) return now + inMs;
       slots = worker.options.concurrency;
       wanted = this.asking.wanted(slots, held);
     } else {
-      if (!this.#hungry && !this.#worthALook(exchanges, now)) return NEVER;
+      if (!this.#appetite.isHungry && !this.#worthALook(exchanges, now)) return NEVER;
       wanted = this.asking.wanted(slots, held);
     }
     const max = limiter === undefined ? wanted : limiter.room(this, wanted);
@@ -515,20 +492,20 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   #worthALook(exchanges: boolean, now: number): boolean {
     const { limiter } = this.#deps;
     // With verdicts to bring, a look costs nothing.
-    if (exchanges && this.#outbox.waiting > 0 && this.#settleAt() <= now) return true;
+    if (exchanges && this.#holdings.outbox.waiting > 0 && this.#settleAt() <= now) return true;
     if (limiter === undefined || !this.quiet()) return false;
     // A run that must end: after a short claim has been worked off, one more look says whether the queue is empty.
-    if (this.#lastGot > 0) return true;
+    if (this.#appetite.lastGot > 0) return true;
     limiter.emptied(this);
     return false;
   }
 
   #sendClaim(claim: PendingClaim, now: number): void {
-    this.#hungry = false;
-    this.#woken = false;
+    this.#appetite.claims();
     this.#looks.calm();
     // Without exchange the verdicts leave by a request of their own, just before the claim.
-    if (!this.#deps.exchanges && this.#outbox.waiting > 0 && !this.#traffic.settling) this.#sendSettle(now);
+    const waits = this.#holdings.outbox.waiting > 0 && !this.#traffic.settling;
+    if (!this.#deps.exchanges && waits) this.#sendSettle(now);
     this.#deps.turns.claimed();
     this.#traffic.claim(claim, now);
   }
@@ -536,7 +513,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
   #sendSettle(now: number): void {
     if (this.#deps.limiter?.maySettle() !== false) return this.#traffic.settle(now);
     // Without a request to send them by, they are lost as with a crash.
-    this.#loseUnsent();
+    this.#holdings.loseUnsent();
   }
 
   #sendAbandon(): void {
@@ -555,19 +532,10 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     this.#isRefused = true;
     // A claim that is held back by a renewal must not be sent any more.
     this.#traffic.stopping();
-    for (const held of [...this.#waiting.splice(0), ...this.#lastChances.takeKept()]) {
-      this.#holdings.lose(held);
-    }
+    this.#holdings.loseWaiting();
     this.#reports.refused(error);
     this.#deps.refused(error);
     this.wake();
-  }
-
-  /** What is not sent any more is lost: its jobs run again when their lease is over. */
-  #loseUnsent(): void {
-    const unsent = this.#outbox.take();
-    this.#outbox.answered(unsent);
-    for (const { held } of unsent) this.#holdings.lose(held);
   }
 
   #received(claim: PendingClaim, reply: ClaimReply, sentAt: number): void {
@@ -575,15 +543,10 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     const { platform, gate, limiter } = this.#deps;
     const now = platform.now();
     const got = reply.deliveries.length;
-    this.#lastGot = got;
     this.#reports.claimed(claim.leaseId, claim.max, got, now - sentAt);
-    // A claim sent again that brings nothing may be one whose lease is over: it says nothing of the queue. But the next one does.
-    const idle = got === 0 && claim.resent && !this.#wasIdle;
-    this.#wasIdle = idle;
-    if (!idle) {
+    if (this.#appetite.answered(claim.max, got, claim.resent)) {
       this.asking.answered(claim.max, got, claim.slots, claim.waitMs === 0 ? now - sentAt : undefined);
     }
-    this.#hungry = got >= claim.max || this.#woken || idle;
     if (got > 0) {
       const lease = new HeldLease(
         claim.leaseId,
@@ -600,7 +563,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     } else if (gate.owns(this)) {
       this.#giveBackGate();
     }
-    if (!this.#hungry) this.#planLook(reply, got);
+    if (!this.#appetite.isHungry) this.#planLook(reply, got);
   }
 
   #planLook(reply: ClaimReply, got: number): void {
@@ -608,7 +571,7 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     limiter?.missed(this, reply.nextDueMs, keeper.endsAt(this) - leaseMarginMs(this.leaseMs));
     if (limiter !== undefined || this.#phase !== "running") return;
     if (waits) {
-      this.#hungry = true;
+      this.#appetite.rouse();
       return;
     }
     const nextLookMs = this.#looks.missed(reply.nextDueMs);
@@ -622,15 +585,15 @@ export class QueueLoop implements SoloMember, LeaseOwner {
     for (const delivery of reply.deliveries) {
       const held: HeldDelivery = { delivery, lease, started: false, over: false };
       const fate = fateOf(delivery, worker.options.maxAttempts);
-      if (fate.kind === "run") this.#waiting.push(held);
+      if (fate.kind === "run") this.#holdings.queue(held);
       else if (fate.kind === "runAlone") alone.push(held);
-      else this.#decide(held, fate.verdict, now, 0);
+      else this.#holdings.decide(held, fate.verdict, now, 0);
     }
     if (this.#phase !== "running") {
       this.#releaseWaiting();
-      this.#release(alone);
+      this.#holdings.release(alone, now);
     } else if (alone.length > 0) {
-      this.#takeLastChances(alone);
+      this.#takeLastChances(alone, now);
     } else if (gate.owns(this)) {
       if (this.#lastChances.otherCame()) this.#giveBackGate();
     }
@@ -640,15 +603,15 @@ export class QueueLoop implements SoloMember, LeaseOwner {
    * A last chance runs at once when nothing else is held. Of several that came alone, one is kept until the others have been given back. Otherwise they go back, uncharged, and are
    * claimed again by themselves once all else is done: were one kept meanwhile, a job running could take it along.
    */
-  #takeLastChances(lastChances: readonly HeldDelivery[]): void {
+  #takeLastChances(lastChances: readonly HeldDelivery[], now: number): void {
     const { gate } = this.#deps;
     const [first, ...others] = lastChances as [HeldDelivery, ...HeldDelivery[]];
     const nothingElse = this.emptyHanded() && gate.othersEmptyHanded(this);
     const keeps = nothingElse && (!gate.closed || gate.owns(this));
     const back = keeps ? others : lastChances;
-    this.#hungry = true;
+    this.#appetite.rouse();
     // First out of our hands: another queue's may start as soon as ours are empty, or are thought to be.
-    this.#release(back);
+    this.#holdings.release(back, now);
     if (keeps) this.#lastChances.keep(first);
     this.#lastChances.giveBack(back);
     if (keeps) this.#startKept(first);
@@ -669,30 +632,20 @@ export class QueueLoop implements SoloMember, LeaseOwner {
 
   #giveBackGate(): void {
     this.#lastChances.forget();
-    this.#hungry = true;
+    this.#appetite.rouse();
     this.#deps.gate.done(this);
   }
 
   #settled(taken: readonly OutgoingVerdict[], results: readonly SettleResult[]): void {
-    let soonest = NEVER;
-    for (let index = 0; index < taken.length; index++) {
-      const { held, verdict } = taken[index] as OutgoingVerdict;
-      if (results[index] !== "done") {
-        this.#holdings.lose(held);
-        continue;
-      }
-      this.#holdings.settled(held, verdict.kind);
-      if (verdict.kind === "retry") soonest = Math.min(soonest, verdict.delayMs);
-    }
-    if (soonest === NEVER) return;
-    this.#deps.limiter?.delayed(this, soonest);
-    if (this.#phase === "running") this.#looks.expect(soonest);
+    const soonestMs = this.#holdings.answered(taken, results);
+    if (soonestMs === NEVER) return;
+    this.#deps.limiter?.delayed(this, soonestMs);
+    if (this.#phase === "running") this.#looks.expect(soonestMs);
   }
 
   #look(woken: boolean): void {
     if (this.#phase !== "running") return;
-    this.#hungry = true;
-    this.#woken = true;
+    this.#appetite.wake();
     if (woken) this.#reports.woken();
     this.wake();
   }
