@@ -18,6 +18,8 @@ export class Remembered<V> {
   }
 
   get(key: string, now: number): V | undefined {
+    // To look a text up costs more than to see that there is nothing to find.
+    if (this.#young.size === 0 && this.#old.size === 0) return undefined;
     this.#turn(now);
     return this.#young.get(key) ?? this.#old.get(key);
   }

@@ -1,4 +1,4 @@
-import { Remembered } from "../remembered.ts";
+import { RememberedLeases } from "../remembered_leases.ts";
 
 /** How long an ended lease is remembered at least. */
 const REMEMBER_LEASE_MS = 60_000;
@@ -57,7 +57,7 @@ export class Leases<J> {
   readonly #live = new Map<string, Lease<J>>();
   readonly #lines = new Map<number, Line<J>>();
   /** Of each ended lease: the slots that were lost, not settled. */
-  readonly #ended = new Remembered<LostSlots>(REMEMBER_LEASE_MS);
+  readonly #ended = new RememberedLeases<LostSlots>(REMEMBER_LEASE_MS, NONE);
   #held = 0;
 
   /** How many jobs are held. */

@@ -6,9 +6,9 @@
  */
 import type { Delivery, Priority, RawBody } from "../../src/broker.ts";
 import { Chain, Chained } from "../../src/chain.ts";
+import { RememberedLeases } from "../remembered_leases.ts";
 import type { Address } from "./address.ts";
 import type { Raw } from "./deliveries.ts";
-import { EndedLeases } from "./ended_leases.ts";
 import type { Lane } from "./lane.ts";
 import { priorityOf } from "./names.ts";
 
@@ -69,10 +69,16 @@ export class Lease extends Chained {
   }
 }
 
+/** Of an ended lease, which deliveries were lost, by their tokens; `all` of one under which nothing was held. */
+type Ended = readonly string[] | "all";
+
+const NONE_LOST: Ended = [];
+
 export class Leases {
   readonly #live = new Chain<Lease>();
-  readonly #ended = new EndedLeases(
+  readonly #ended = new RememberedLeases<Ended>(
     REMEMBER_MS,
+    NONE_LOST,
     (prefix) => this.#live.find(({ id }) => id.startsWith(prefix)) !== undefined,
   );
   #sweptAt = 0;
@@ -112,7 +118,7 @@ export class Leases {
     const lease = this.get(leaseId, now);
     if (lease === undefined) {
       const lost = this.#ended.get(leaseId, now);
-      return lost === undefined || lost === "all" || lost.has(token) ? "lost" : "done";
+      return lost === undefined || lost === "all" || lost.includes(token) ? "lost" : "done";
     }
     const held = lease.slots[Number(token)];
     if (held === undefined) return "lost";
@@ -129,7 +135,7 @@ export class Leases {
     const lost: string[] = [];
     for (const one of lease.slots) if (one.lost) lost.push(one.token);
     lease.slots = [];
-    this.#ended.set(lease.id, lost, now);
+    this.#ended.set(lease.id, lost.length === 0 ? NONE_LOST : lost, now);
   }
 
   /** No verdict can take effect: the server hands it out again when its wait for an ack is over. */

@@ -1,18 +1,13 @@
 /**
- * What is remembered of leases that are over. Pure.
+ * What is remembered of leases that are over, for a while. Pure.
  *
- * A worker's lease ids count: the same text, a dot, and the next number. Of such a lease under which nothing was lost one bit is kept, and a number above all that came before is known to be
+ * A worker's lease ids count: the same text, a dot, and the next number. Of such a lease that ended as most do one bit is kept, and a number above all that came before is known to be
  * new without a look. Short jobs claimed one by one end ten thousand leases a second: an entry of a map for each is more to make, and for the garbage collector to carry along, than all else
  * that is kept of a job.
  *
  * @module
  */
-import { Remembered } from "../remembered.ts";
-
-/** Of an ended lease, which slots were lost; `all` of one under which nothing was held. */
-export type Ended = ReadonlySet<string> | "all";
-
-const NONE_LOST: Ended = new Set();
+import { Remembered } from "./remembered.ts";
 
 /** How many leases' bits are kept, and forgotten, together. */
 const BLOCK = 1024;
@@ -39,11 +34,12 @@ class Series {
   }
 }
 
-export class EndedLeases {
+export class RememberedLeases<V> {
   readonly #keepMs: number;
   readonly #isHeld: (prefix: string) => boolean;
-  /** Leases under which something was lost, and those whose ids do not count. */
-  readonly #others: Remembered<Ended>;
+  readonly #common: V;
+  /** Leases that ended otherwise, and those whose ids do not count. */
+  readonly #others: Remembered<V>;
   readonly #series = new Map<string, Series>();
   /** The one asked about last: mostly it is again. */
   #last: Series | undefined;
@@ -51,10 +47,12 @@ export class EndedLeases {
 
   /**
    * @param keepMs how long an end is remembered at least, in milliseconds.
-   * @param isHeld whether a lease is held whose id begins so.
+   * @param common what is known of most; only this very value is taken for it.
+   * @param isHeld whether a lease is held whose id begins so; needed by {@linkcode RememberedLeases.saw} alone.
    */
-  constructor(keepMs: number, isHeld: (prefix: string) => boolean) {
+  constructor(keepMs: number, common: V, isHeld: (prefix: string) => boolean = () => false) {
     this.#keepMs = keepMs;
+    this.#common = common;
     this.#isHeld = isHeld;
     this.#others = new Remembered(keepMs);
   }
@@ -70,25 +68,24 @@ export class EndedLeases {
   }
 
   /** What is known of a lease's end; `undefined` where nothing is. */
-  get(id: string, now: number): Ended | undefined {
+  get(id: string, now: number): V | undefined {
     const series = this.#seriesOf(id);
     if (series !== undefined) {
       const number = numberOf(id, series.prefix.length);
       if (number > series.newest) return undefined;
       const bits = series.blocks.get(Math.floor(number / BLOCK))?.bits;
-      if (bits !== undefined && isSet(bits, number % BLOCK)) return NONE_LOST;
+      if (bits !== undefined && isSet(bits, number % BLOCK)) return this.#common;
     }
     return this.#others.get(id, now);
   }
 
-  /** A lease is over. What was said of it before no longer counts. */
-  set(id: string, lost: readonly string[] | "all", now: number): void {
+  /** A lease is over, and this is known of it. What was said of it before no longer counts. */
+  set(id: string, value: V, now: number): void {
     this.#sweep(now);
     this.saw(id);
-    const ended = lost === "all" ? lost : lost.length === 0 ? NONE_LOST : new Set(lost);
     const series = this.#seriesOf(id);
     const number = series === undefined ? Number.NaN : numberOf(id, series.prefix.length);
-    if (series === undefined || Number.isNaN(number)) return this.#others.set(id, ended, now);
+    if (series === undefined || Number.isNaN(number)) return this.#others.set(id, value, now);
     const at = Math.floor(number / BLOCK);
     let block = series.blocks.get(at);
     if (block === undefined) {
@@ -96,8 +93,10 @@ export class EndedLeases {
       series.blocks.set(at, block);
     }
     block.touchedAt = now;
-    setTo(block.bits, number % BLOCK, ended === NONE_LOST);
-    if (ended !== NONE_LOST) this.#others.set(id, ended, now);
+    const isCommon = value === this.#common;
+    setTo(block.bits, number % BLOCK, isCommon);
+    // What was said otherwise before may be kept longer than the bit.
+    if (!isCommon || this.#others.get(id, now) !== undefined) this.#others.set(id, value, now);
   }
 
   #seriesOf(id: string): Series | undefined {
