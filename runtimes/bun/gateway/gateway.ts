@@ -8,7 +8,9 @@
  * @module
  */
 import type { Server } from "bun";
+import { checkOptions, checkText, checkTimerMs, checkWhole } from "../../../adapters/checks.ts";
 import { isToken } from "../../../src/http/auth.ts";
+import { assertKnownFields } from "../../../src/known_fields.ts";
 import { shownAddress } from "../../cli/address.ts";
 import { answerError, answerMany, answerOne } from "./answers.ts";
 import { tokenCheck } from "./auth.ts";
@@ -34,6 +36,16 @@ export interface GatewayOptions {
   /** How often a subscription is sent a comment line, in milliseconds. Default 2,000: by its absence a worker knows that it would not be woken. */
   readonly pingMs?: number;
 }
+
+const GATEWAY_FIELDS: ReadonlySet<string> = new Set<keyof GatewayOptions>([
+  "redis",
+  "token",
+  "port",
+  "hostname",
+  "maxBodyBytes",
+  "redisTimeoutMs",
+  "pingMs",
+]);
 
 /** What went through a gateway so far. */
 export interface GatewayCounts {
@@ -72,6 +84,7 @@ export class Gateway {
   readonly #subscriptions = new Set<Subscription>();
 
   constructor(options: GatewayOptions) {
+    checkGateway(options);
     if (options.token === "") throw new TypeError("Cannot start the gateway: token is empty; give one");
     if (!isToken(options.token)) {
       throw new TypeError(
@@ -244,10 +257,27 @@ export class Gateway {
 /**
  * Starts a gateway. Redis is connected to by the first request, and again whenever it was lost.
  *
- * @throws {TypeError} when the token is empty or not printable ASCII without space, or the Redis URL is none.
+ * @throws {TypeError} when an option is unknown or of another kind, the token is empty or not printable ASCII without space, or the Redis URL is none.
+ * @throws {RangeError} when a number is out of range.
  */
 export function startGateway(options: GatewayOptions): Gateway {
   return new Gateway(options);
+}
+
+/** For callers without types: a time that no timer can be set to would end every request at once, or never. */
+function checkGateway(options: GatewayOptions): void {
+  const what = "the gateway";
+  checkOptions(what, options, '{ token: "…" }');
+  assertKnownFields("use the gateway", "", options, GATEWAY_FIELDS);
+  checkText(what, "token", options.token, "give a text");
+  for (const name of ["redis", "hostname"] as const) {
+    if (options[name] !== undefined) checkText(what, name, options[name], "give a text, or leave it out");
+  }
+  if (options.port !== undefined) checkWhole(what, "port", options.port, 0, 65_535);
+  if (options.maxBodyBytes !== undefined) checkWhole(what, "maxBodyBytes", options.maxBodyBytes, 1);
+  for (const name of ["redisTimeoutMs", "pingMs"] as const) {
+    if (options[name] !== undefined) checkTimerMs(what, name, options[name]);
+  }
 }
 
 /** The path alone. Parsing a whole URL would be a good part of a request's cost. */
