@@ -15,7 +15,6 @@ import {
   type Spending,
   startRefused,
 } from "./budget.ts";
-import type { QueueLoop } from "./consume.ts";
 import type { Crew } from "./crew.ts";
 import { type DrainReport, LEFT_UNKNOWN, leftOf, onlyPaused } from "./drain_report.ts";
 import { WorkerStoppedError } from "./errors.ts";
@@ -23,7 +22,7 @@ import { fromMemo, type Learned, toMemo } from "./learned.ts";
 import { NextDue } from "./next_due.ts";
 import type { Platform } from "./platform.ts";
 import { withDeadline } from "./requests.ts";
-import type { RunLimiter } from "./run_limiter.ts";
+import type { LimitedLoop, RunLimiter } from "./run_limiter.ts";
 import { hundredths } from "./stats.ts";
 import type { WorkerQueue } from "./worker.ts";
 
@@ -39,16 +38,16 @@ export class BoundedRun implements RunLimiter {
   readonly #limits: BudgetLimits;
   readonly #startedAt: number;
   readonly #requestsBefore: number;
-  readonly #emptied = new Set<QueueLoop>();
-  readonly #spent = new Set<QueueLoop>();
+  readonly #emptied = new Set<LimitedLoop>();
+  readonly #spent = new Set<LimitedLoop>();
   /** Queues that have to wait for what others have in hand; who has waited longest first. */
-  readonly #blocked = new Set<QueueLoop>();
+  readonly #blocked = new Set<LimitedLoop>();
   /** How much that was when there last was no room. */
   #blockedAt = 0;
-  readonly #nextDue = new Map<QueueLoop, NextDue>();
-  readonly #learned = new Map<QueueLoop, Learned>();
+  readonly #nextDue = new Map<LimitedLoop, NextDue>();
+  readonly #learned = new Map<LimitedLoop, Learned>();
   /** By this run's own jobs. */
-  readonly #requestsPerJob = new Map<QueueLoop, number>();
+  readonly #requestsPerJob = new Map<LimitedLoop, number>();
   #noRoomFor: DrainReport["noRoomFor"];
   crew!: Crew;
   end: BudgetEnd | undefined;
@@ -131,7 +130,7 @@ export class BoundedRun implements RunLimiter {
     );
   }
 
-  room(loop: QueueLoop, wanted: number): number {
+  room(loop: LimitedLoop, wanted: number): number {
     if (this.#emptied.has(loop) || this.#spent.has(loop)) return 0;
     const { jobs, end } = roomFor(
       wanted,
@@ -150,7 +149,7 @@ export class BoundedRun implements RunLimiter {
     return 0;
   }
 
-  mayStart(loop: QueueLoop): boolean {
+  mayStart(loop: LimitedLoop): boolean {
     const end = startRefused(this.#limits, this.reserve, this.#spending(loop));
     if (end === undefined) return true;
     // Were it to claim again, it would take and give back the same jobs over and over.
@@ -158,7 +157,7 @@ export class BoundedRun implements RunLimiter {
     return false;
   }
 
-  mayClaimAgain(loop: QueueLoop): boolean {
+  mayClaimAgain(loop: LimitedLoop): boolean {
     if (this.#affords(this.#claimCosts(loop) + this.reserve.requests)) return true;
     this.#spend(loop, "requests");
     return false;
@@ -182,7 +181,7 @@ export class BoundedRun implements RunLimiter {
     this.#jobs += count;
   }
 
-  ran(loop: QueueLoop, _ms: number, requests: number, jobs: number): void {
+  ran(loop: LimitedLoop, _ms: number, requests: number, jobs: number): void {
     const each = requests / jobs;
     const known = this.#requestsPerJob.get(loop);
     this.#requestsPerJob.set(
@@ -191,7 +190,7 @@ export class BoundedRun implements RunLimiter {
     );
   }
 
-  memo(loop: QueueLoop): string | undefined {
+  memo(loop: LimitedLoop): string | undefined {
     if (!this.#broker.capabilities.has("memo")) return undefined;
     const { averageMs, prefetch } = loop.asking;
     const requestsPerJob = this.#requestsPerJob.get(loop) ?? this.#learned.get(loop)?.requestsPerJob;
@@ -214,21 +213,21 @@ export class BoundedRun implements RunLimiter {
     }
   }
 
-  missed(loop: QueueLoop, nextDueMs: number | undefined, ownEndsAt: number): void {
+  missed(loop: LimitedLoop, nextDueMs: number | undefined, ownEndsAt: number): void {
     this.#nextDueOf(loop).told(this.#platform.now(), nextDueMs, ownEndsAt);
   }
 
-  delayed(loop: QueueLoop, delayMs: number): void {
+  delayed(loop: LimitedLoop, delayMs: number): void {
     this.#nextDueOf(loop).sentBack(this.#platform.now() + delayMs);
   }
 
-  #nextDueOf(loop: QueueLoop): NextDue {
+  #nextDueOf(loop: LimitedLoop): NextDue {
     const known = this.#nextDue.get(loop) ?? new NextDue();
     this.#nextDue.set(loop, known);
     return known;
   }
 
-  emptied(loop: QueueLoop): void {
+  emptied(loop: LimitedLoop): void {
     this.#emptied.add(loop);
   }
 
@@ -301,7 +300,7 @@ export class BoundedRun implements RunLimiter {
   }
 
   /** The queue gets no more of the run. */
-  #spend(loop: QueueLoop, end: BudgetEnd | undefined): void {
+  #spend(loop: LimitedLoop, end: BudgetEnd | undefined): void {
     this.#spent.add(loop);
     if (this.end !== undefined) return;
     this.end = end;
@@ -316,7 +315,7 @@ export class BoundedRun implements RunLimiter {
   }
 
   /** What a claim may cost: as long as none was answered, twice as much, for the engine may not know its script yet. */
-  #claimCosts(loop: QueueLoop): number {
+  #claimCosts(loop: LimitedLoop): number {
     return loop.asking.roundTripMs === undefined ? 2 * this.#requestCosts : this.#requestCosts;
   }
 
@@ -333,7 +332,7 @@ export class BoundedRun implements RunLimiter {
     return asked;
   }
 
-  #spending(loop: QueueLoop): Spending {
+  #spending(loop: LimitedLoop): Spending {
     return {
       elapsedMs: this.#platform.now() - this.#startedAt,
       requests: this.requests,

@@ -7,7 +7,6 @@ import type { BrokerLimits, QueueSettings } from "./broker.ts";
 import type { LogSink } from "./job.ts";
 import { assertKnownFields } from "./known_fields.ts";
 import { FIRST_RENEWAL_SHARE, leaseMarginMs } from "./lease.ts";
-import type { QueueHandler } from "./queue.ts";
 
 /** How the delay before a retry grows. */
 export interface BackoffOptions {
@@ -61,6 +60,13 @@ export interface WorkerOptions {
   readonly settleWaitMs?: number;
   /** Where log lines go. By default nowhere; runtimes print them. */
   readonly log?: LogSink;
+}
+
+/** A queue with its handler, as far as options are read from it. */
+interface Configured {
+  readonly queue: { readonly name: string; readonly dedupeWindowMs: number };
+  readonly run: { readonly kind: "single" } | { readonly kind: "batch"; readonly batchSize: number };
+  readonly options: HandlerOptions;
 }
 
 /** Everything about one queue's consumption, checked. */
@@ -130,7 +136,7 @@ export const LONGEST_TIMER_MS = 2_147_483_647;
  * @throws {TypeError} "Cannot consume queue …: FIELD is no option; …" for one that is unknown.
  * @throws {RangeError} "Cannot consume queue …: FIELD is …; …" for the first that cannot work.
  */
-export function resolveOptions(handler: QueueHandler): ResolvedOptions {
+export function resolveOptions(handler: Configured): ResolvedOptions {
   const queue = handler.queue.name;
   const { options } = handler;
   assertKnownFields(`consume queue ${queue}`, "", options, HANDLER_FIELDS);
