@@ -343,7 +343,7 @@ export const CORE: readonly Mutant[] = [
     file: "src/crew.ts",
     search: "for (const loop of this.loops) loop.leaveRunning();",
     replace: "",
-    tests: ["tests/unit/drain_budget.test.ts", "tests/unit/loop_stop.test.ts"],
+    tests: ["tests/unit/drain_of_time.test.ts", "tests/unit/loop_stop.test.ts"],
   },
   {
     name: "unconfirmed-counted",
@@ -351,7 +351,7 @@ export const CORE: readonly Mutant[] = [
     file: "src/holdings.ts",
     search: "this.#options.reports.unsettled(this.#count);",
     replace: "",
-    tests: ["tests/unit/drain_budget.test.ts"],
+    tests: ["tests/unit/drain_of_time.test.ts", "tests/unit/drain_of_requests.test.ts"],
   },
   {
     name: "ignored-end-spacing",
@@ -359,7 +359,7 @@ export const CORE: readonly Mutant[] = [
     file: "src/verdict.ts",
     search: "Math.max(context.leaseLeftMs, outcome.delayMs ?? retryDelay(context))",
     replace: "outcome.delayMs ?? retryDelay(context)",
-    tests: ["tests/unit/verdicts.test.ts", "tests/unit/drain_budget.test.ts"],
+    tests: ["tests/unit/verdicts.test.ts", "tests/unit/drain_of_time.test.ts"],
   },
   {
     name: "timed-out-and-running-stays-away",
@@ -416,7 +416,7 @@ export const CORE: readonly Mutant[] = [
     file: "src/budget.ts",
     search: "const least = spent.averageMs === undefined && spent.heldOfQueue === 0 ? 1 : 0;",
     replace: "const least = 0;",
-    tests: ["tests/unit/budget.test.ts", "tests/unit/drain_budget.test.ts"],
+    tests: ["tests/unit/budget.test.ts", "tests/unit/drain_of_time.test.ts"],
   },
   {
     name: "own-jobs-count",
@@ -424,7 +424,7 @@ export const CORE: readonly Mutant[] = [
     file: "src/bounded_run.ts",
     search: "averageMs: loop.asking.ownAverageMs,",
     replace: "averageMs: loop.asking.averageMs,",
-    tests: ["tests/unit/drain_budget.test.ts"],
+    tests: ["tests/unit/drain_of_time.test.ts", "tests/unit/drain_of_requests.test.ts"],
   },
   {
     name: "first-claim-counts-twice",
@@ -432,7 +432,7 @@ export const CORE: readonly Mutant[] = [
     file: "src/bounded_run.ts",
     search: "? 2 * this.#requestCosts : this.#requestCosts;",
     replace: "? this.#requestCosts : this.#requestCosts;",
-    tests: ["tests/unit/drain_budget.test.ts"],
+    tests: ["tests/unit/drain_of_requests.test.ts"],
   },
   {
     name: "hopeless-budget-refused",
@@ -440,7 +440,7 @@ export const CORE: readonly Mutant[] = [
     file: "src/bounded_run.ts",
     search: "if (this.#limits.maxRequests < least) {",
     replace: "if (Number.isNaN(least)) {",
-    tests: ["tests/unit/drain_budget.test.ts"],
+    tests: ["tests/unit/drain_of_requests.test.ts"],
   },
   {
     name: "reserve-of-time",
@@ -448,7 +448,7 @@ export const CORE: readonly Mutant[] = [
     file: "src/budget.ts",
     search: "ms: maxMs === Number.POSITIVE_INFINITY ? 0 : Math.max(usual, slow),",
     replace: "ms: 0 * Math.max(usual, slow),",
-    tests: ["tests/unit/budget.test.ts", "tests/unit/drain_budget.test.ts"],
+    tests: ["tests/unit/budget.test.ts", "tests/unit/drain_of_time.test.ts"],
   },
   {
     name: "reserve-of-two-round-trips",
@@ -480,7 +480,7 @@ export const CORE: readonly Mutant[] = [
     file: "src/budget.ts",
     search: "requests: usesRequests ? 2 * queues : 0,",
     replace: "requests: 0,",
-    tests: ["tests/unit/budget.test.ts", "tests/unit/drain_budget.test.ts"],
+    tests: ["tests/unit/budget.test.ts", "tests/unit/drain_of_requests.test.ts"],
   },
   {
     name: "fetches-count",
@@ -488,7 +488,7 @@ export const CORE: readonly Mutant[] = [
     file: "src/bounded_run.ts",
     search: "if (!this.#affords(1 + this.reserve.requests)) {",
     replace: "if (!this.#affords(Number.NEGATIVE_INFINITY)) {",
-    tests: ["tests/unit/drain_budget.test.ts", "tests/unit/drain.test.ts"],
+    tests: ["tests/unit/drain_of_requests.test.ts", "tests/unit/drain.test.ts"],
   },
   {
     name: "a-drain-ends-when-nothing-fits",
@@ -496,7 +496,12 @@ export const CORE: readonly Mutant[] = [
     file: "src/bounded_run.ts",
     search: "if (this.crew.quiet) {\n      this.#spend(loop, end);",
     replace: "if (this.crew.quiet) {\n      this.end ??= end;",
-    tests: ["tests/unit/drain_budget.test.ts", "tests/unit/drain.test.ts"],
+    tests: [
+      "tests/unit/drain_of_jobs.test.ts",
+      "tests/unit/drain_of_time.test.ts",
+      "tests/unit/drain_of_requests.test.ts",
+      "tests/unit/drain.test.ts",
+    ],
   },
   {
     name: "claims-under-way-count",
