@@ -29,11 +29,16 @@ const UNLIMITED = {
   max_consumers: -1,
 } as const;
 
+/** What a queue's stream takes, and no more: of a publisher's slip, a level that there is not, the server says that nobody takes it. */
+function jobsSubjects({ subject }: QueueNames): string[] {
+  return ["", ".high", ".low", ".returned.*", ".later.*.*.*", ".state.*"].map((tail) => subject + tail);
+}
+
 /** The stream that holds a queue's jobs: a work queue, so what is acked is gone. */
 export function jobsStream(names: QueueNames, dedupeWindowMs: number, wishes: Wishes): StreamConfig {
   return {
     name: names.jobs,
-    subjects: [names.subject, `${names.subject}.>`],
+    subjects: jobsSubjects(names),
     retention: "workqueue",
     storage: wishes.storage,
     num_replicas: wishes.replicas,
@@ -127,7 +132,9 @@ export function jobsObjection(
     return `has retention "${config.retention}", so finished jobs stay or unseen ones go; make it anew with retention "workqueue"`;
   }
   const subjects = new Set(config.subjects ?? []);
-  for (const subject of [names.subject, `${names.subject}.>`]) {
+  // One that takes whatever is below the queue's subject takes these, too.
+  const isWide = subjects.has(`${names.subject}.>`);
+  for (const subject of isWide ? [names.subject] : jobsSubjects(names)) {
     if (!subjects.has(subject)) return `lacks the subject ${subject}; add it`;
   }
   if (config.allow_rollup_hdrs !== true) {

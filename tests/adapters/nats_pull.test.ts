@@ -220,6 +220,23 @@ test("whatever is published to the subject is a job: body, headers and id as the
   );
 });
 
+test("a level that there is not is taken by nobody, and its publisher told so", async () => {
+  const name = nats.name();
+  const queue = await nats.open(name);
+  for (const slip of ["hihg", "urgent", "a.b", "later.soon", "returned", "state.a.b"]) {
+    const answer = nats.operator.nc.request(`eddy.jobs.${name}.${slip}`, "lost?").then(
+      () => "stored",
+      (error: { code?: string }) => error.code,
+    );
+    expect([slip, await answer]).toEqual([slip, "503"]);
+  }
+  for (const tail of ["", ".high", ".low"]) {
+    const answer = await nats.operator.nc.request(`eddy.jobs.${name}${tail}`, `"${tail}"`);
+    expect(answer.json()).toMatchObject({ stream: `EDDY_JOBS_${name}` });
+  }
+  expect(await queue.sizes?.()).toMatchObject({ ready: 3 });
+});
+
 test("an idle claim hears of an urgent job that somebody else published", async () => {
   const name = nats.name();
   const queue = await nats.open(name);

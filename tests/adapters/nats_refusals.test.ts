@@ -114,7 +114,7 @@ describe("a stream that is there", () => {
       `STREAM.CREATE.EDDY_JOBS_${name}`,
       jobsStream(name, { subjects: [`eddy.jobs.${name}`], republish: undefined }),
     );
-    expect(await refusal(name)).toContain(`lacks the subject eddy.jobs.${name}.>`);
+    expect(await refusal(name)).toContain(`lacks the subject eddy.jobs.${name}.high; add it`);
   });
 
   test("refused: the one for dead letters forgets", async () => {
