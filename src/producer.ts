@@ -260,8 +260,11 @@ export class Producer {
           queue.enqueue(requestId, chunk),
         );
       } catch (error) {
+        // A job that the engine cannot take is found before anything is sent.
         unchanged &&=
-          error instanceof BrokerRefusedError || (error instanceof BrokerError && error.unchanged);
+          error instanceof BrokerRefusedError ||
+          error instanceof RangeError ||
+          (error instanceof BrokerError && error.unchanged);
         if (attempt >= tries || error instanceof BrokerRefusedError || error instanceof RangeError) {
           return { failed: asError(error), unchanged };
         }

@@ -95,6 +95,14 @@ export class ApiError extends BrokerError {
   }
 }
 
+/** A stream is not there any more. */
+export class StreamGoneError extends BrokerError {
+  constructor(verb: string, stream: string) {
+    const text = `Cannot ${verb}: the stream ${stream} is gone, with what was in it; it is made anew where this user may do that, else make it, or open the queue again`;
+    super("nats", verb, text, { unchanged: true });
+  }
+}
+
 export const STREAM_NOT_FOUND = 10059;
 const CONSUMER_NOT_FOUND = 10014;
 export const SUBJECTS_OVERLAP = 10065;
@@ -113,9 +121,7 @@ export interface PubAck {
  * @throws {BrokerError} when no stream took it.
  */
 export function readPubAck(verb: string, message: Msg, stream: string): PubAck {
-  if (isNoResponder(message)) {
-    throw new BrokerError("nats", verb, `Cannot ${verb}: no stream takes the message; is ${stream} gone?`);
-  }
+  if (isNoResponder(message)) throw new StreamGoneError(verb, stream);
   const answer = parse(message.data) as {
     seq?: number;
     duplicate?: boolean;

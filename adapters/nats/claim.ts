@@ -5,6 +5,7 @@
  */
 import type { ClaimReply, ClaimRequest } from "../../src/broker.ts";
 import { Chain } from "../../src/chain.ts";
+import { ApiError, STREAM_NOT_FOUND, StreamGoneError } from "./api.ts";
 import type { Core } from "./core.ts";
 import { countedHandOuts, holdAll, type Raw, receive } from "./deliveries.ts";
 import type { Exhausted } from "./exhausted.ts";
@@ -98,13 +99,18 @@ export class Claiming {
   #gathered(claim: Gathering, error: Error | undefined): void {
     const core = this.#core;
     // What has come is good, whatever became of the rest.
-    if (error !== undefined && claim.raws.length === 0) {
-      this.#underWay.delete(claim);
-      return claim.reject(error);
-    }
+    if (error !== undefined && claim.raws.length === 0) return this.#failed(claim, error);
     if (claim.raws.some(isAgain) && core.clock.isStale(core.now())) {
       void this.#readClock(claim.timeoutMs).then(() => this.#answer(claim));
     } else this.#answer(claim);
+  }
+
+  #failed(claim: Gathering, error: Error): void {
+    this.#underWay.delete(claim);
+    if (!(error instanceof ApiError) || error.errCode !== STREAM_NOT_FOUND) return claim.reject(error);
+    // It is told, for there may have been jobs in it; the next claim finds the new one.
+    const gone = new StreamGoneError("claim", this.#core.names.jobs);
+    void this.#core.makeAnew().then(() => claim.reject(gone));
   }
 
   #answer(claim: Gathering): void {

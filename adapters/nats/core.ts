@@ -58,6 +58,8 @@ export class Core {
   readonly #listeners = new Chain<Listener>();
   readonly #lines = new Set<Line>();
   #lineSerial = 0;
+  /** Makes the queue's streams where they are missing, if it was opened to do that. Never rejects: whoever asks next is told what is wrong. Set by whoever provides them. */
+  makeAnew: () => Promise<void> = () => Promise.resolve();
   /** Given messages that came for a claim that was given up. Set by whoever claims. */
   stray: (lane: Lane, message: Incoming) => void = () => {};
 

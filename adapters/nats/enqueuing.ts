@@ -8,7 +8,7 @@
  */
 import type { Enqueued, NewJob } from "../../src/broker.ts";
 import { BrokerError } from "../../src/errors.ts";
-import { Api, type PubAck, readPubAck } from "./api.ts";
+import { Api, type PubAck, readPubAck, StreamGoneError } from "./api.ts";
 import type { Core } from "./core.ts";
 import { EncodedHeaders, H, type HeaderList, messageIdOfJob, ownHeaders, readEnvelope } from "./envelope.ts";
 import { laterTail, levelOf, levelTail } from "./names.ts";
@@ -61,6 +61,8 @@ export async function enqueue(
       failed ??= error;
     }
   });
+  // Nothing is in, then.
+  if (failed instanceof StreamGoneError && acks.length === 0) throw failed;
   if (failed !== undefined) {
     const refused = replies.length - acks.filter(Boolean).length;
     const why = failed instanceof Error ? failed.message : "for no reason given";

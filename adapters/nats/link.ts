@@ -26,7 +26,7 @@ export class Link {
   #running = false;
   #isClosed = false;
   #refused: BrokerRefusedError | undefined;
-  #lastFailure = new NatsConnectError("unopened", "it was not tried yet");
+  #lastFailure = new NatsConnectError("unopened", "nothing answered so far");
   #connectedOnce = false;
   #failures = 0;
   #refusals = 0;

@@ -37,6 +37,9 @@ import type { Session } from "./session.ts";
 /** What a message's headers may take of the server's max_payload, in bytes; the rest is for the body. */
 const HEADER_ROOM = 16_384;
 
+const LEAST_WINDOW_MS = 100;
+const MOST_WINDOW_MS = 9_000_000_000_000;
+
 export class Provisioning {
   readonly #core: Core;
   readonly #exhausted: Exhausted;
@@ -45,10 +48,14 @@ export class Provisioning {
   /** The ack_wait of the source's consumer, in milliseconds: it is nobody's to change here. */
   #sourceMs = Number.POSITIVE_INFINITY;
   readonly #ensuring = new Map<Lane, Promise<void>>();
+  /** How the queue was opened last by somebody who makes what is missing. */
+  #opened: QueueSettings | undefined;
+  #making: Promise<void> | undefined;
 
   constructor(core: Core, exhausted: Exhausted) {
     this.#core = core;
     this.#exhausted = exhausted;
+    core.makeAnew = () => this.#makeAnew();
   }
 
   /**
@@ -60,11 +67,13 @@ export class Provisioning {
   async open(settings: QueueSettings): Promise<void> {
     const core = this.#core;
     const { names, options, source } = core;
+    checkWindow(core.name, settings.dedupeWindowMs);
     const session = await core.link.session("open", settings.requestTimeoutMs);
     assertVersion(session);
     const api = new Api(session, "open", settings.requestTimeoutMs);
     const memory = options.storage === "memory";
     const makes = settings.create !== false;
+    if (makes) this.#opened = settings;
     const [jobs] = await Promise.all([
       this.#stream(api, jobsStream(names, settings.dedupeWindowMs, options), makes, (config) =>
         jobsObjection(config, names, memory),
@@ -92,6 +101,19 @@ export class Provisioning {
       limits = within(limits, config);
     }
     core.limits = limits;
+  }
+
+  #makeAnew(): Promise<void> {
+    const settings = this.#opened;
+    if (settings === undefined) return Promise.resolve();
+    this.#making ??= this.open(settings)
+      .catch(() => {})
+      .finally(() => {
+        this.#making = undefined;
+        // Their consumers went with them.
+        for (const lane of this.#core.lanes.all) lane.seenOver = undefined;
+      });
+    return this.#making;
   }
 
   /**
@@ -264,6 +286,14 @@ export class Provisioning {
   #refuse(verb: string, why: string): never {
     throw new BrokerRefusedError("nats", verb, `Cannot ${verb} queue ${this.#core.name}: ${why}`);
   }
+}
+
+/** What JetStream takes for a stream's duplicate_window: it counts in nanoseconds, with 63 bits. */
+function checkWindow(queue: string, windowMs: number): void {
+  if (windowMs >= LEAST_WINDOW_MS && windowMs <= MOST_WINDOW_MS) return;
+  throw new RangeError(
+    `Cannot open queue ${queue}: dedupeWindowMs is ${windowMs}; JetStream keeps ids for ${LEAST_WINDOW_MS} to ${MOST_WINDOW_MS} ms`,
+  );
 }
 
 function sizeLimit(config: StreamConfig): number {

@@ -10,7 +10,7 @@
 
 import type { Settlement, SettleResult, Verdict } from "../../src/broker.ts";
 import { BrokerError } from "../../src/errors.ts";
-import { readPubAck } from "./api.ts";
+import { readPubAck, StreamGoneError } from "./api.ts";
 import type { Core } from "./core.ts";
 import { placeOf } from "./deliveries.ts";
 import { EncodedHeaders, errorHeader, H, type HeaderList, ownHeaders } from "./envelope.ts";
@@ -199,6 +199,7 @@ export class Settling {
       this.#end(session, moved, ACK, verb, timeoutMs),
       this.#end(session, dead, TERM, verb, timeoutMs),
     ]);
+    if (failed instanceof StreamGoneError) await core.makeAnew();
     if (failed !== undefined) throw failed;
   }
 

@@ -35,6 +35,8 @@ export function brokerRefusal(
   error: BrokerError | EnqueueError,
   data: Record<string, unknown> = {},
 ): Refusal {
+  // Sent again it would be as large.
+  if (error.cause instanceof RangeError) return new Refusal(413, "too-large", error.message, data);
   const code = error instanceof BrokerRefusedError ? "broker-refused" : "broker-failed";
   return new Refusal(503, code, error.message, data);
 }

@@ -1,8 +1,11 @@
 /** Messages that are as large as the server takes: what leaves no room for a retry's headers is refused at its enqueue, or told of, and never in the way of others. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { NatsBroker } from "../../adapters/nats/mod.ts";
+import { bunPlatform } from "../../runtimes/bun/platform.ts";
 import type { BrokerQueue } from "../../src/broker.ts";
 import { BrokerError, BrokerRefusedError } from "../../src/errors.ts";
+import { createApp } from "../../src/http/mod.ts";
+import { defineWorker, EnqueueError, queue as named, Producer } from "../../src/mod.ts";
 import { ACK, DEAD, ids, job, put, RELEASE, RETRY, settle, take } from "../support/conformance_steps.ts";
 import { LONG } from "../support/nats_fixture.ts";
 import { type NatsServer, startNats } from "../support/nats_server.ts";
@@ -115,4 +118,34 @@ test("one of ours that would leave no room is refused at its enqueue; the larges
     expect(await queue.redrive?.({ limit: 1 })).toBe(1);
     expect(ids(await taken())).toEqual([id]);
   });
+});
+
+test("one whose headers leave no room for it is told as too large, and as not enqueued, by a producer and by HTTP", async () => {
+  const platform = bunPlatform();
+  const broker = new NatsBroker({ url: server.url });
+  const notes = named("notes", { codec: "text" });
+  try {
+    const definition = defineWorker({ queues: [notes.handle(() => {})] });
+    const app = createApp({ definition, broker, platform, requireToken: false });
+    const open = broker.queue("notes", LONG);
+    await open.open();
+    const body = "x".repeat(open.limits.maxBodyBytes);
+    const headers = Object.fromEntries(["a", "b", "c"].map((name) => [name, "v".repeat(3_500)]));
+    const error = await failure(new Producer({ broker, platform }).enqueue(notes, body, { headers }));
+    expect(error).toBeInstanceOf(EnqueueError);
+    expect(error).toMatchObject({ accepted: 0, uncertain: 0 });
+    expect(error.message).toContain("with its headers it is larger than");
+    expect(error.message).toContain("(0 of 1 jobs were accepted; no other one was)");
+    const sent = Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [`eddy-header-${name}`, value]),
+    );
+    const answer = await app.request("http://127.0.0.1/v1/queues/notes/jobs", {
+      method: "POST",
+      body,
+      headers: sent,
+    });
+    expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([413, "too-large"]);
+  } finally {
+    await broker.close();
+  }
 });
