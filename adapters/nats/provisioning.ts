@@ -251,6 +251,13 @@ export class Provisioning {
     try {
       return (await api.ask<{ config: StreamConfig }>(`STREAM.CREATE.${wanted.name}`, wanted)).config;
     } catch (error) {
+      if (error instanceof BrokerRefusedError) {
+        // Who only enqueues or works need not be let to make one.
+        this.#refuse(
+          "open",
+          `it is not there, for the server has no stream ${wanted.name}: open it once as a user who may make it. ${error.message}`,
+        );
+      }
       if (!(error instanceof ApiError)) throw error;
       // Somebody else made it in this very moment, perhaps with another window. The server has more than one way to say so.
       const found = await this.#find(api, wanted.name);

@@ -15,6 +15,7 @@ const FORBIDDEN = {
   inboxes: ["subscribe", "_INBOX.>"],
   news: ["subscribe", "eddy.news.>"],
   removals: ["publish", "$JS.API.STREAM.MSG.DELETE.>"],
+  makers: ["publish", "$JS.API.STREAM.CREATE.>"],
 } as const;
 
 let server: NatsServer;
@@ -103,4 +104,15 @@ test("news of jobs: the claim says so", async () => {
     await queue.open();
     expect(await refusal(take(queue))).toContain("subscribe to eddy.news.news.>;");
   });
+});
+
+test("makers: who may not make a queue is told that it is not there, and of what would let him", async () => {
+  const broker = new NatsBroker({ url: server.url, user: "makers", password: "p" });
+  try {
+    const said = await refusal(broker.queue("absent", LONG).open());
+    expect(said).toStartWith("Cannot open queue absent: it is not there, for the server has no stream EDDY_");
+    expect(said).toContain("does not let this user publish $JS.API.STREAM.CREATE.EDDY_");
+  } finally {
+    await broker.close();
+  }
 });
