@@ -7,11 +7,12 @@ import type { ClaimReply, ClaimRequest } from "../../src/broker.ts";
 import { Chain } from "../../src/chain.ts";
 import { ApiError, STREAM_NOT_FOUND, StreamGoneError } from "./api.ts";
 import type { Core } from "./core.ts";
-import { countedHandOuts, holdAll, type Raw, receive } from "./deliveries.ts";
+import { holdAll } from "./deliveries.ts";
 import type { Exhausted } from "./exhausted.ts";
 import { Gathering, type GatheringParts } from "./gathering.ts";
 import { type Held, Lease } from "./leases.ts";
 import type { Provisioning } from "./provisioning.ts";
+import { countedHandOuts, type Raw, receive } from "./raw.ts";
 import { type Settling, WPI } from "./settling.ts";
 
 const NO_MORE: ClaimReply = Object.freeze({ deliveries: Object.freeze([]) as readonly [] });

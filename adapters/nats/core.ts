@@ -19,8 +19,8 @@ import { Line } from "./line.ts";
 import type { Link } from "./link.ts";
 import { CLOCK_TAIL, namesOf, PAUSED_TAIL, type QueueNames } from "./names.ts";
 import type { NatsSource, ResolvedNatsOptions } from "./options.ts";
-import { WaitingPulls } from "./pulling.ts";
 import type { Session } from "./session.ts";
+import { WaitingPulls } from "./waiting_pulls.ts";
 
 class Listener extends Chained {
   readonly hear: () => void;
@@ -57,6 +57,8 @@ export class Core {
   readonly waiting = new WaitingPulls();
   readonly #listeners = new Chain<Listener>();
   readonly #lines = new Set<Line>();
+  /** Inboxes that wait for their next pull. */
+  readonly #idle = new Map<Lane, Line[]>();
   #lineSerial = 0;
   /** Makes the queue's streams where they are missing, if it was opened to do that. Never rejects: whoever asks next is told what is wrong. Set by whoever provides them. */
   makeAnew: () => Promise<void> = () => Promise.resolve();
@@ -92,7 +94,8 @@ export class Core {
 
   /** A line for a lane's next pull. */
   line(session: Session, lane: Lane): Line {
-    for (let line = lane.idle.pop(); line !== undefined; line = lane.idle.pop()) {
+    const idle = this.#idle.get(lane) ?? [];
+    for (let line = idle.pop(); line !== undefined; line = idle.pop()) {
       if (line.session === session && line.isIdle) return line;
     }
     this.#lineSerial += 1;
@@ -104,8 +107,10 @@ export class Core {
 
   /** A line's pull has ended; it is kept for the next, unless it was retired. */
   putBack(line: Line): void {
-    if (line.isIdle) line.lane.idle.push(line);
-    else this.#lines.delete(line);
+    if (!line.isIdle) return void this.#lines.delete(line);
+    const idle = this.#idle.get(line.lane);
+    if (idle === undefined) this.#idle.set(line.lane, [line]);
+    else idle.push(line);
   }
 
   /** Whether this connection hears of news, and knows how things stand. */
@@ -133,6 +138,7 @@ export class Core {
   async #attach(session: Session, timeoutMs: number): Promise<void> {
     for (const line of this.#lines) line.broke();
     this.#lines.clear();
+    this.#idle.clear();
     this.lanes.forget();
     this.later.clear();
     this.#hear(session);

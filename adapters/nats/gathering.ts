@@ -8,7 +8,6 @@ import { Chained } from "../../src/chain.ts";
 import { asError } from "../../src/requests.ts";
 import { onAbort } from "./aborting.ts";
 import type { Core } from "./core.ts";
-import type { Raw } from "./deliveries.ts";
 import type { Exhausted } from "./exhausted.ts";
 import type { PerLevel } from "./fairness.ts";
 import type { Lane } from "./lane.ts";
@@ -16,6 +15,7 @@ import { moveDue } from "./move_due.ts";
 import { LEVELS, type Level } from "./names.ts";
 import type { Provisioning } from "./provisioning.ts";
 import { Pulling, type PullListener, type PullOwner, pullOnce } from "./pulling.ts";
+import type { Raw } from "./raw.ts";
 import type { Session } from "./session.ts";
 
 /**

@@ -3,7 +3,6 @@
  *
  * @module
  */
-import type { Line } from "./line.ts";
 import { LEVELS, type Level, levelTail, priorityOf, type QueueNames, returnedTail } from "./names.ts";
 import type { NatsSource } from "./options.ts";
 import type { Session } from "./session.ts";
@@ -28,8 +27,6 @@ export class Lane {
   seenOver: Session | undefined;
   /** When that was, in milliseconds. */
   seenAt = Number.NEGATIVE_INFINITY;
-  /** Inboxes that wait for their next pull. */
-  idle: Line[] = [];
   /** The newest message that was ever held here, by sequence. One above it is not held for sure. */
   newest = 0;
   /** Whether a claim would probably find something. */
@@ -119,7 +116,6 @@ export class Lanes {
   /** Nothing is known any more: the connection is new. */
   forget(): void {
     for (const lane of this.all) {
-      lane.idle = [];
       lane.seenOver = undefined;
     }
   }

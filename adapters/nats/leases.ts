@@ -8,9 +8,9 @@ import type { Delivery, Priority, RawBody } from "../../src/broker.ts";
 import { Chain, Chained } from "../../src/chain.ts";
 import { RememberedLeases } from "../remembered_leases.ts";
 import type { Address } from "./address.ts";
-import type { Raw } from "./deliveries.ts";
 import type { Lane } from "./lane.ts";
 import { priorityOf } from "./names.ts";
+import type { Raw } from "./raw.ts";
 
 /** How long the end of a lease is remembered, in milliseconds. */
 const REMEMBER_MS = 60_000;

@@ -13,11 +13,21 @@ import {
   usernamePasswordAuthenticator,
 } from "nats.ws";
 import { kindOf } from "../../src/known_fields.ts";
-import type { NatsBrokerOptions } from "./options.ts";
+
+/** One of them, or none where the server lets everybody in. */
+export interface LoginOptions {
+  /** A token. */
+  readonly token?: string | undefined;
+  /** A user and a password. */
+  readonly user?: string | undefined;
+  readonly password?: string | undefined;
+  /** The seed of an nkey (`SU…`). */
+  readonly nkeySeed?: string | undefined;
+  /** The text of a credentials file (JWT and seed). */
+  readonly credentials?: string | undefined;
+}
 
 const FIELDS = ["token", "user", "password", "nkeySeed", "credentials"] as const;
-
-export type LoginOptions = Pick<NatsBrokerOptions, (typeof FIELDS)[number]>;
 
 /** A line above or below a JWT or a seed in a credentials file. */
 const FENCE = /^-{3,}.*-{3,}$/;

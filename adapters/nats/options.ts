@@ -6,7 +6,7 @@
 import type { Authenticator } from "nats.ws";
 import { assertKnownFields, isRecord, kindOf } from "../../src/known_fields.ts";
 import { checkFunction, checkOptions, checkText, checkTimerMs, checkWhole } from "../checks.ts";
-import { readLogin } from "./login.ts";
+import { type LoginOptions, readLogin } from "./login.ts";
 
 /** A stream and a consumer that are there already and feed a queue with jobs. */
 export interface NatsSource {
@@ -15,18 +15,9 @@ export interface NatsSource {
   readonly consumer: string;
 }
 
-export interface NatsBrokerOptions {
+export interface NatsBrokerOptions extends LoginOptions {
   /** The addresses of the servers' WebSocket listeners, `ws://…` or `wss://…`, without credentials. */
   readonly url: string | readonly string[];
-  /** A token. */
-  readonly token?: string | undefined;
-  /** A user and a password. */
-  readonly user?: string | undefined;
-  readonly password?: string | undefined;
-  /** The seed of an nkey (`SU…`). */
-  readonly nkeySeed?: string | undefined;
-  /** The text of a credentials file (JWT and seed). */
-  readonly credentials?: string | undefined;
   /**
    * What the names of streams begin with; in lower case, what subjects begin with: two prefixes that differ in case only have the same subjects, and the
    * second is refused. Letters, digits, `_` and `-`. Default `EDDY`.

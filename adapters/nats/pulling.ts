@@ -5,14 +5,13 @@
  *
  * @module
  */
-import { Chain } from "../../src/chain.ts";
 import { BrokerError } from "../../src/errors.ts";
 import type { Timeout } from "../../src/shared_timer.ts";
 import type { Core } from "./core.ts";
-import { type Raw, receive } from "./deliveries.ts";
 import type { Incoming } from "./incoming.ts";
 import type { Lane } from "./lane.ts";
 import { type Line, LinePull, type PullEnd } from "./line.ts";
+import { type Raw, receive } from "./raw.ts";
 import type { Session } from "./session.ts";
 
 /** How long a pull may bring nothing after its wait is over, in milliseconds, before it is asked for again. */
@@ -189,35 +188,4 @@ export class Pulling extends LinePull {
       this.#line.giveUp();
     });
   };
-}
-
-/** The pulls of one queue that wait for a first message. */
-export class WaitingPulls {
-  readonly #all = new Chain<Pulling>();
-  /** Signals that are listened to. Adding a listener to one and taking it away again costs more than a whole claim, so each gets one and keeps it. */
-  readonly #heard = new WeakSet<AbortSignal>();
-  #lastHeard: AbortSignal | undefined;
-
-  add(pull: Pulling): void {
-    this.#all.add(pull);
-    if (pull.signal !== this.#lastHeard) this.#hear(pull.signal);
-  }
-
-  delete(pull: Pulling): void {
-    this.#all.delete(pull);
-  }
-
-  /** Something came in that their waits may end for. */
-  news(): void {
-    for (const pull of this.#all.all()) pull.heard();
-  }
-
-  #hear(signal: AbortSignal | undefined): void {
-    this.#lastHeard = signal;
-    if (signal === undefined || this.#heard.has(signal)) return;
-    this.#heard.add(signal);
-    signal.addEventListener("abort", () => {
-      for (const pull of this.#all.all()) if (pull.signal === signal) pull.endWait();
-    });
-  }
 }

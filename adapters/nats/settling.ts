@@ -12,12 +12,12 @@ import type { Settlement, SettleResult, Verdict } from "../../src/broker.ts";
 import { BrokerError } from "../../src/errors.ts";
 import { readPubAck, StreamGoneError } from "./api.ts";
 import type { Core } from "./core.ts";
-import { placeOf } from "./deliveries.ts";
 import { EncodedHeaders, errorHeader, H, type HeaderList, ownHeaders } from "./envelope.ts";
 import type { Lane } from "./lane.ts";
 import type { Held } from "./leases.ts";
 import { laterTail, levelOf, levelTail, returnedTail } from "./names.ts";
 import { AnswerTail } from "./outgoing.ts";
+import { placeOf } from "./raw.ts";
 import type { Outgoing, Session } from "./session.ts";
 
 const ACK: Word = wordOf("+ACK");

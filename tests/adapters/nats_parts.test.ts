@@ -5,7 +5,7 @@ import { ReadyJobs } from "../../adapters/memory/levels.ts";
 import { parseAckSubject } from "../../adapters/nats/ack_subject.ts";
 import { Address } from "../../adapters/nats/address.ts";
 import { ServerClock } from "../../adapters/nats/clock.ts";
-import { countedHandOuts, holdAll, type Raw } from "../../adapters/nats/deliveries.ts";
+import { holdAll } from "../../adapters/nats/deliveries.ts";
 import { EncodedHeaders, errorHeader, H, ownHeaders, readEnvelope } from "../../adapters/nats/envelope.ts";
 import { Fairness, type PerLevel } from "../../adapters/nats/fairness.ts";
 import { Incoming } from "../../adapters/nats/incoming.ts";
@@ -13,6 +13,7 @@ import { Lane } from "../../adapters/nats/lane.ts";
 import { LaterIndex } from "../../adapters/nats/later.ts";
 import { type Held, Lease, Leases } from "../../adapters/nats/leases.ts";
 import { laterTail, namesOf, parseLater } from "../../adapters/nats/names.ts";
+import { countedHandOuts, type Raw } from "../../adapters/nats/raw.ts";
 import { MAX_ERROR_LENGTH } from "../../src/broker.ts";
 
 const text = (list: Parameters<typeof ownHeaders>[0]) =>

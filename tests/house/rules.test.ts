@@ -116,6 +116,26 @@ describe("who may import whom", () => {
     expect(wrong).toEqual([]);
   });
 
+  test("no files import each other in a circle, not even for types", () => {
+    const imports = new Map(
+      sources
+        .filter(({ path }) => room(path) !== "tests")
+        .map((source) => [source.path, source.imports.map((one) => target(source, one))]),
+    );
+    /** Files of which all that they lead to was looked through. */
+    const done = new Set<string>();
+    const circles: string[] = [];
+    const follow = (path: string, way: readonly string[]): void => {
+      const from = way.indexOf(path);
+      if (from >= 0) circles.push([...way.slice(from), path].join(" > "));
+      if (from >= 0 || done.has(path)) return;
+      for (const next of imports.get(path) ?? []) follow(next, [...way, path]);
+      done.add(path);
+    };
+    for (const path of imports.keys()) follow(path, []);
+    expect(circles).toEqual([]);
+  });
+
   test("packages that are imported are dependencies, and dependencies are imported", () => {
     const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
     const declared = new Set([
@@ -235,6 +255,14 @@ describe("tidiness", () => {
       words.filter((word) => text.includes(word)).map((word) => `${path}: ${word}`),
     );
     expect(found).toEqual([]);
+  });
+
+  test("git keeps sources, texts and settings alone, no logs, databases or other leavings", () => {
+    // A copy without git keeps nothing.
+    const git = () => Bun.spawnSync(["git", "ls-files"], { cwd: ROOT, stderr: "ignore" }).stdout.toString();
+    const kept = (Bun.which("git") === null ? "" : git()).split("\n").filter((path) => path !== "");
+    const known = /\.(ts|json|md|toml)$|(^|\/)(\.npmrc|\.gitignore|LICENSE)$|^\.ci\/run$/;
+    expect(kept.filter((path) => !known.test(path))).toEqual([]);
   });
 
   test("every file is used: imported by another, an entry, or a test", () => {
