@@ -103,6 +103,10 @@ export class StreamGoneError extends BrokerError {
   }
 }
 
+/** Of the server's words for a stream or a store that takes no more. */
+const FULL =
+  /^(maximum (messages|bytes) exceeded|maximum messages per subject exceeded|insufficient (storage )?resources|resource limits exceeded)/;
+
 export const STREAM_NOT_FOUND = 10059;
 const CONSUMER_NOT_FOUND = 10014;
 export const SUBJECTS_OVERLAP = 10065;
@@ -128,11 +132,12 @@ export function readPubAck(verb: string, message: Msg, stream: string): PubAck {
     error?: { code?: number; err_code?: number; description?: string };
   };
   if (answer.error !== undefined) {
-    throw new BrokerError(
-      "nats",
-      verb,
-      `Cannot ${verb}: the stream ${stream} refused it: ${answer.error.description ?? "without a reason"}`,
-    );
+    const { description = "without a reason" } = answer.error;
+    const mend = FULL.test(description)
+      ? "; it is full: make room, or raise what it or the server's store may take"
+      : "";
+    const why = `the stream ${stream} refused it: ${description.slice(0, 200)}${mend}`;
+    throw new BrokerError("nats", verb, `Cannot ${verb}: ${why}`);
   }
   return { seq: answer.seq ?? 0, duplicate: answer.duplicate === true };
 }

@@ -37,7 +37,7 @@ test("what is ready is handed out, what is due comes when there is room, once ea
     (error: unknown) => error,
   );
   expect(failed).toMatchObject({ name: "BrokerError" });
-  expect((failed as Error).message).toContain("maximum messages exceeded");
+  expect((failed as Error).message).toContain("maximum messages exceeded; it is full: make room");
   expect(await settle(queue, ready, ACK)).toEqual(["done", "done"]);
   const due: string[] = [];
   while (due.length < 4) {
@@ -61,7 +61,7 @@ test("the server's clock is not read from an old message that is there when a fu
     () => undefined,
     (error: unknown) => error,
   );
-  expect((failed as Error).message).toContain("maximum messages exceeded");
+  expect((failed as Error).message).toContain("maximum messages exceeded; it is full: make room");
   await limit(name, 10);
   const [before] = (await queue.peek?.("delayed", 10)) ?? [];
   expect(before?.id).toBe("first");
