@@ -57,7 +57,10 @@ export class RememberedLeases<V> {
     this.#others = new Remembered(keepMs);
   }
 
-  /** There is a lease of this id. Answers whether it is plain that none was seen before. */
+  /**
+   * There is a lease of this id. Answers whether it is plain that none was seen before. To be told both when its claim begins and when it is held: a series of which nothing is
+   * held is forgotten when nothing of it has ended for a while, claims under way or not.
+   */
   saw(id: string): boolean {
     const series = this.#seriesOf(id) ?? this.#newSeries(id);
     if (series === undefined) return false;
@@ -100,7 +103,10 @@ export class RememberedLeases<V> {
   }
 
   #seriesOf(id: string): Series | undefined {
-    if (this.#last !== undefined && id.startsWith(this.#last.prefix)) return this.#last;
+    const last = this.#last;
+    // What another dot follows is of a series whose prefix only begins so.
+    if (last !== undefined && id.startsWith(last.prefix) && id.indexOf(".", last.prefix.length) < 0)
+      return last;
     const series = this.#series.get(prefixOf(id));
     if (series !== undefined) this.#last = series;
     return series;

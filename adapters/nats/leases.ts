@@ -105,6 +105,8 @@ export class Leases {
   add(lease: Lease, now: number): void {
     this.#sweep(now);
     this.#live.add(lease);
+    // While its claim was under way its number may have been forgotten.
+    this.#ended.saw(lease.id);
   }
 
   /** What is known of a delivery: it is held, or its verdict took effect, or it was lost. */
