@@ -188,7 +188,9 @@ export class Claiming {
     const core = this.#core;
     if (core.leases.isOver(leaseId, core.now())) return this.#giveBack([raw]);
     const copy = this.#claimOf(leaseId);
-    if (copy?.isOpen === true) return void copy.raws.push(raw);
+    if (copy !== undefined) return void copy.raws.push(raw);
+    // It was answered with what had come by then.
+    if (core.leases.get(leaseId, core.now()) !== undefined) return this.#giveBack([raw]);
     const late = this.#late.get(leaseId) ?? { raws: [], timer: undefined };
     this.#late.set(leaseId, late);
     late.raws.push(raw);

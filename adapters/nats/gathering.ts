@@ -32,13 +32,13 @@ export interface GatheringParts {
   readonly core: Core;
   readonly provisioning: Provisioning;
   readonly exhausted: Exhausted;
-  /** Is given a message that came for a claim whose pull had been given up. */
+  /** Is given a message that came for a claim which was answered, or whose pull had been given up. */
   readonly late: (claim: Gathering, raw: Raw) => void;
   /** The claim has what it gets, or failed with `error`; what had come by then is good all the same. */
   readonly ended: (claim: Gathering, error: Error | undefined) => void;
 }
 
-/** A claim that is not answered yet. */
+/** A claim. It stands in a chain of those under way until it is answered. */
 export class Gathering extends Chained implements PullOwner, PullListener {
   readonly request: ClaimRequest;
   /** What has come so far. */
@@ -50,8 +50,6 @@ export class Gathering extends Chained implements PullOwner, PullListener {
   readonly answer: Promise<ClaimReply>;
   resolve!: (reply: ClaimReply) => void;
   reject!: (error: unknown) => void;
-  /** Whether it collects still. */
-  isOpen = true;
   /** Whether it was given back: then it takes nothing. */
   isAbandoned = false;
   readonly #parts: GatheringParts;
@@ -100,7 +98,8 @@ export class Gathering extends Chained implements PullOwner, PullListener {
   }
 
   took(raw: Raw, late: boolean): void {
-    if (late) this.#parts.late(this, raw);
+    // Another level's pull may have failed it: it is answered by then, and stands in no chain.
+    if (late || this.chain === undefined) this.#parts.late(this, raw);
     else this.raws.push(raw);
   }
 
@@ -147,7 +146,6 @@ export class Gathering extends Chained implements PullOwner, PullListener {
   }
 
   #end(error: Error | undefined): void {
-    this.isOpen = false;
     this.#parts.ended(this, error);
   }
 
