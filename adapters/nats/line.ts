@@ -177,6 +177,8 @@ export class Line {
   #end(end: PullEnd): void {
     const pull = this.#pull;
     this.#pull = undefined;
+    // Asked for twice, it may have been filled by the one request while the other is still at work: what that brings would be taken for the next pull's answer.
+    if (end === "full" && !this.#wasPlain) this.retire();
     if (end !== "full") this.#wasPlain = false;
     if (pull === undefined || pull.isOver) return;
     pull.isOver = true;

@@ -1,6 +1,6 @@
 /** Copies of claims, and messages for claims that have their answer by then. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { ACK, ids, idsOf, job, put, settle, take } from "../support/conformance_steps.ts";
+import { ACK, drain, ids, idsOf, job, put, settle, take } from "../support/conformance_steps.ts";
 import { natsForFile } from "../support/nats_fixture.ts";
 
 setDefaultTimeout(30_000);
@@ -32,29 +32,33 @@ test("a copy of a claim whose lease is over takes nothing, whatever other ids be
   for (const leaseId of ["x.1", "a.b.1", "a.1", "a.b.2", "x.2"]) expect(await finish(leaseId)).toBe(0);
 });
 
-/** WebSockets of which the first frame that holds a text is held back, and those behind it but for refusals, until they are let go. */
+/** WebSockets that hold back the first message with a text, and what comes behind it but for refusals, until all is let go. */
 function holding(text: string) {
-  const frames: (() => void)[] = [];
+  const held: (() => void)[] = [];
   let state: "passes" | "holds" | "over" = "passes";
   const openWebSocket = (url: string): WebSocket => {
     const socket = new WebSocket(url);
-    let take: ((event: MessageEvent) => void) | undefined;
+    let take: ((event: { readonly data: ArrayBuffer }) => void) | undefined;
     Object.defineProperty(socket, "onmessage", {
-      set: (fn: (event: MessageEvent) => void) => {
+      set: (fn: typeof take) => {
         take = fn;
       },
     });
-    socket.addEventListener("message", (event) => {
-      const said = new TextDecoder().decode(event.data as ArrayBuffer);
-      if (state === "passes" && said.includes(text)) state = "holds";
-      if (state === "holds" && !said.includes("NATS/1.0 409")) frames.push(() => take?.(event));
-      else take?.(event);
+    socket.addEventListener("message", ({ data }: MessageEvent<ArrayBuffer>) => {
+      const said = new TextDecoder().decode(data);
+      if (state === "passes" && said.includes(text)) {
+        state = "holds";
+        const at = said.lastIndexOf("HMSG ", said.indexOf(text));
+        if (at > 0) take?.({ data: data.slice(0, at) });
+        held.push(() => take?.({ data: data.slice(at) }));
+      } else if (state === "holds" && !said.includes("NATS/1.0 409")) held.push(() => take?.({ data }));
+      else take?.({ data });
     });
     return socket;
   };
   const letGo = (): void => {
     state = "over";
-    for (const frame of frames.splice(0)) frame();
+    for (const pass of held.splice(0)) pass();
   };
   return { openWebSocket, letGo };
 }
@@ -78,4 +82,45 @@ test("what comes for a claim that another level's refusal has failed answers the
   await expect(claim()).rejects.toThrow("409");
   letGo();
   expect(ids((await claim()).deliveries)).toEqual(["c"]);
+});
+
+test("what a second request of a pull brings is no answer to the next pull, nor a proof that the acks before that were read", async () => {
+  const name = nats.name();
+  const { openWebSocket, letGo } = holding("the second");
+  let pulls = 0;
+  const askedTwice = Promise.withResolvers<void>();
+  const queue = await nats.open(name, {
+    openWebSocket: (url) => {
+      const socket = openWebSocket(url);
+      const send = socket.send.bind(socket);
+      socket.send = (data) => {
+        if (new TextDecoder().decode(data as Uint8Array).includes("CONSUMER.MSG.NEXT")) pulls += 1;
+        if (pulls === 3) askedTwice.resolve();
+        send(data);
+      };
+      return socket;
+    },
+  });
+  await put(queue, "a");
+  await settle(queue, await take(queue, 1), ACK);
+  await put(queue, job("b", { body: "the first" }), job("c", { body: "the second" }));
+  expect(pulls).toBe(1);
+  await nats.server.freeze();
+  const claiming = take(queue, 1);
+  await askedTwice.promise;
+  nats.server.thaw();
+  const first = await claiming;
+  expect(ids(first)).toEqual(["b"]);
+  await nats.server.freeze();
+  let isSettled = false;
+  const settling = settle(queue, first, ACK).then(() => {
+    isSettled = true;
+  });
+  const next = take(queue, 1);
+  letGo();
+  await Bun.sleep(0);
+  expect(isSettled).toBe(false);
+  nats.server.thaw();
+  await settling;
+  expect(ids([...(await next), ...(await drain(queue))])).toEqual(["c"]);
 });
