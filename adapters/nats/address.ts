@@ -23,6 +23,12 @@ export class Address {
     return new Address(bytes, 0, bytes.length);
   }
 
+  /** The same in bytes of its own. */
+  detached(): Address {
+    const { bytes, from, to } = this;
+    return to - from === bytes.length ? this : new Address(bytes.slice(from, to), 0, to - from);
+  }
+
   get text(): string {
     return this.part(this.from, this.to);
   }

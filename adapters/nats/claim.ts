@@ -173,7 +173,8 @@ export class Claiming {
     this.#holdAll(raws, lease, now);
     if (lease.open > 0) core.leases.add(lease, now);
     else core.leases.bar(leaseId, now);
-    const deliveries = lease.slots;
+    // A list of its receiver's own.
+    const deliveries = lease.openSlots();
     return deliveries.length < max ? { deliveries, nextDueMs: this.#nextDueMs(now) } : { deliveries };
   }
 

@@ -3,8 +3,20 @@
  *
  * @module
  */
+import { parseAckSubject } from "./ack_subject.ts";
 import { Held, type Lease, type Leases } from "./leases.ts";
 import { placeOf, type Raw } from "./raw.ts";
+
+/** A delivery is held for long: what came along with it need not stay in memory for it. */
+export function detach(held: Held): void {
+  const { message, reply } = held;
+  const incoming = message.incoming.detached();
+  if (incoming !== message.incoming) {
+    const own = incoming.reply ?? message.reply;
+    held.message = { ...message, incoming, reply: own, info: parseAckSubject(own) ?? message.info };
+  }
+  held.reply = reply === message.reply ? held.message.reply : reply.detached();
+}
 
 /** Puts messages under a lease, in the order in which they are to be handed out. */
 export function holdAll(raws: readonly Raw[], lease: Lease, leases: Leases, now: number): void {

@@ -35,6 +35,25 @@ export class Incoming {
     this.reply = head.replyTo > head.replyAt ? new Address(bytes, head.replyAt, head.replyTo) : undefined;
   }
 
+  /** The same in bytes of its own. */
+  detached(): Incoming {
+    // Neither the line's first word nor the message's last line break is ever looked at.
+    const from = this.#subjectAt;
+    const length = this.#end + 2 - from;
+    if (length >= this.#bytes.length / 2) return this;
+    const bytes = this.#bytes.slice(from, from + length);
+    return new Incoming(bytes, {
+      end: length,
+      take: undefined,
+      subjectAt: 0,
+      subjectTo: this.#subjectTo - from,
+      replyAt: this.reply === undefined ? 0 : this.reply.from - from,
+      replyTo: this.reply === undefined ? 0 : this.reply.to - from,
+      headersAt: this.#headersAt - from,
+      bodyAt: this.#bodyAt - from,
+    });
+  }
+
   get subject(): string {
     return this.#text(this.#subjectAt, this.#subjectTo);
   }

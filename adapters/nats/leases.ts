@@ -27,7 +27,8 @@ export class Held implements Delivery {
   /** Its receiver may spoil it; what the message says is left as it came. */
   readonly body: RawBody;
   readonly priority: Priority;
-  readonly message: Raw;
+  /** As it came; from its first renewal on in bytes of its own. */
+  message: Raw;
   readonly lease: Lease;
   /** Where acks go. A delivery that the server forgot and handed to us once more has another. */
   reply: Address;
@@ -52,9 +53,12 @@ export class Held implements Delivery {
   }
 }
 
+/** A delivery while it is open; then what became of it, since one that runs for long would keep the bodies of all that came with it. */
+type Slot = Held | "done" | "lost";
+
 export class Lease extends Chained {
   readonly id: string;
-  slots: Held[] = [];
+  slots: Slot[] = [];
   open = 0;
   /** On the broker's monotonic clock, in milliseconds. */
   deadline: number;
@@ -65,7 +69,7 @@ export class Lease extends Chained {
   }
 
   openSlots(): Held[] {
-    return this.slots.filter((held) => held.open);
+    return this.slots.filter(isOpen);
   }
 }
 
@@ -122,22 +126,15 @@ export class Leases {
       const lost = this.#ended.get(leaseId, now);
       return lost === undefined || lost === "all" || lost.includes(token) ? "lost" : "done";
     }
-    const held = lease.slots[Number(token)];
-    if (held === undefined) return "lost";
-    if (held.open) return held;
-    return held.lost ? "lost" : "done";
+    return lease.slots[Number(token)] ?? "lost";
   }
 
   /** A verdict took effect. */
   settled(held: Held, now: number): void {
     if (!held.open) return;
-    close(held);
     const { lease } = held;
-    if (lease.open > 0 || !this.#live.delete(lease)) return;
-    const lost: string[] = [];
-    for (const one of lease.slots) if (one.lost) lost.push(one.token);
-    lease.slots = [];
-    this.#ended.set(lease.id, lost.length === 0 ? NONE_LOST : lost, now);
+    close(held, held.lost ? "lost" : "done");
+    if (lease.open === 0 && this.#live.delete(lease)) this.#over(lease, now);
   }
 
   /** No verdict can take effect: the server hands it out again when its wait for an ack is over. */
@@ -149,25 +146,30 @@ export class Leases {
   /** Ends a lease as it stands: what is open is lost. */
   end(lease: Lease, now: number): void {
     if (!this.#live.delete(lease)) return;
-    const lost: string[] = [];
-    for (const held of lease.slots) {
-      if (held.lost || held.open) lost.push(held.token);
-      if (!held.open) continue;
-      close(held);
+    for (const held of lease.openSlots()) {
+      close(held, "lost");
       // The server gives it out again, and nobody tells of that.
       held.message.lane.stir(now);
     }
-    // Whatever refers to the lease still need not keep its jobs.
+    this.#over(lease, now);
+  }
+
+  #over(lease: Lease, now: number): void {
+    const lost: string[] = [];
+    const { slots } = lease;
+    for (let at = 0; at < slots.length; at++) if (slots[at] === "lost") lost.push(String(at));
+    // Whatever refers to the lease still need not keep its slots.
     lease.slots = [];
-    this.#ended.set(lease.id, lost, now);
+    this.#ended.set(lease.id, lost.length === 0 ? NONE_LOST : lost, now);
   }
 
   /** What is held of a lane's message, if it is. */
   held(lane: Lane, sequence: number): Held | undefined {
     for (const lease of this.#live.all()) {
-      for (const held of lease.slots) {
-        const { message } = held;
-        if (held.open && message.info.streamSequence === sequence && message.lane === lane) return held;
+      for (const slot of lease.slots) {
+        if (!isOpen(slot)) continue;
+        const { info, lane: its } = slot.message;
+        if (info.streamSequence === sequence && its === lane) return slot;
       }
     }
     return undefined;
@@ -186,7 +188,14 @@ export class Leases {
   }
 }
 
-function close(held: Held): void {
+function close(held: Held, outcome: "done" | "lost"): void {
+  const { lease } = held;
   held.open = false;
-  held.lease.open -= 1;
+  lease.open -= 1;
+  // The last one takes the lease along.
+  if (lease.open > 0 || outcome === "lost") lease.slots[Number(held.token)] = outcome;
+}
+
+function isOpen(slot: Slot): slot is Held {
+  return typeof slot !== "string";
 }

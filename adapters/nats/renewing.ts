@@ -5,6 +5,7 @@
  */
 import type { RenewResult } from "../../src/broker.ts";
 import type { Core } from "./core.ts";
+import { detach } from "./deliveries.ts";
 import type { Lease } from "./leases.ts";
 import { WPI } from "./settling.ts";
 
@@ -19,10 +20,10 @@ export async function renew(
   if (held.length === 0) return leaseIds.map(() => "lost");
   const session = await core.link.session("renew", timeoutMs);
   const sentAt = core.now();
-  session.sayOnly(
-    WPI,
-    held.flatMap((lease) => lease.openSlots()),
-  );
+  const open = held.flatMap((lease) => lease.openSlots());
+  session.sayOnly(WPI, open);
+  // Most deliveries are settled long before; of what is held for longer, this is the first that is heard.
+  for (const one of open) detach(one);
   await session.flush("renew", timeoutMs);
   return leases.map((lease) => {
     // It may have ended while the connection was waited for.

@@ -111,6 +111,13 @@ describe("the reader", () => {
           for (const message of ours) {
             const { headers, body } = message.read();
             expect([headers, body]).toEqual([message.headers, bodyOf(message.data)]);
+            // In bytes of its own as well.
+            const own = message.detached();
+            expect([own.subject, own.reply?.text, own.read()]).toEqual([
+              message.subject,
+              message.reply?.text,
+              { headers, body },
+            ]);
           }
           const rest = all.filter((one) => !isOurs(one));
           expect(

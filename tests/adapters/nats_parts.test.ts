@@ -267,7 +267,7 @@ describe("messages put under a lease", () => {
     };
   };
   const held = (lease: Lease) =>
-    lease.slots.map(({ message, reply }) => [message.info.streamSequence, reply.text]);
+    lease.openSlots().map(({ message, reply }) => [message.info.streamSequence, reply.text]);
 
   test("one that the server hands out again while we have it is not taken twice: its acks go where the last hand-out says", () => {
     const leases = new Leases();
