@@ -12,7 +12,7 @@ import type { Settlement, SettleResult, Verdict } from "../../src/broker.ts";
 import { BrokerError } from "../../src/errors.ts";
 import { readPubAck, StreamGoneError } from "./api.ts";
 import type { Core } from "./core.ts";
-import { EncodedHeaders, errorHeader, H, type HeaderList, ownHeaders } from "./envelope.ts";
+import { EncodedHeaders, errorHeader, H, type HeaderList, ownHeaders, readEnvelope } from "./envelope.ts";
 import type { Lane } from "./lane.ts";
 import type { Held } from "./leases.ts";
 import { laterTail, levelOf, levelTail, returnedTail } from "./names.ts";
@@ -261,7 +261,8 @@ export class Settling {
       [H.messageId, `move:${nameOf(held)}`],
       [H.id, held.id],
       [H.enqueuedAt, String(held.enqueuedAt)],
-      ...ownHeaders(held.headers),
+      // Whoever has them may have spoiled those of the delivery.
+      ...ownHeaders(readEnvelope(held.message.incoming.headers).headers),
     ];
     switch (verdict.kind) {
       case "release":

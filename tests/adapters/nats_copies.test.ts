@@ -124,3 +124,15 @@ test("what a second request of a pull brings is no answer to the next pull, nor 
   await settling;
   expect(ids([...(await next), ...(await drain(queue))])).toEqual(["c"]);
 });
+
+test("a job that comes again has the headers it was enqueued with, whatever its handler made of them", async () => {
+  const queue = await nats.open(nats.name());
+  const headers = { kept: "as it was", padded: " exactly " };
+  await put(queue, job("a", { headers }), job("b", { headers }));
+  const taken = await take(queue);
+  for (const one of taken)
+    Object.assign(one.headers as Record<string, string>, { kept: "not", "more\r\nX": "y" });
+  await settle(queue, taken.slice(0, 1), { kind: "retry", delayMs: 0 });
+  await settle(queue, taken.slice(1), { kind: "release" });
+  for (const one of await take(queue)) expect({ ...one.headers }).toEqual(headers);
+});
