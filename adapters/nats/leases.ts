@@ -51,6 +51,12 @@ export class Held implements Delivery {
     this.lease = lease;
     this.reply = message.reply;
   }
+
+  /** What the port tells of it: it refers to its lease, and that to it. */
+  toJSON(): Delivery {
+    const { id, leaseId, token, attempt, suspect, enqueuedAt, headers, body, priority } = this;
+    return { id, leaseId, token, attempt, suspect, enqueuedAt, headers, body, priority };
+  }
 }
 
 /** A delivery while it is open; then what became of it, since one that runs for long would keep the bodies of all that came with it. */

@@ -136,3 +136,26 @@ test("a job that comes again has the headers it was enqueued with, whatever its 
   await settle(queue, taken.slice(1), { kind: "release" });
   for (const one of await take(queue)) expect({ ...one.headers }).toEqual(headers);
 });
+
+test("a delivery can be written down as JSON, and is what the port says of one", async () => {
+  const queue = await nats.open(nats.name());
+  await put(queue, "a");
+  const [taken] = await take(queue);
+  expect(JSON.parse(JSON.stringify(taken))).toMatchObject({
+    id: "a",
+    attempt: 1,
+    suspect: false,
+    priority: "normal",
+  });
+  expect(Object.keys(JSON.parse(JSON.stringify(taken))).sort()).toEqual([
+    "attempt",
+    "body",
+    "enqueuedAt",
+    "headers",
+    "id",
+    "leaseId",
+    "priority",
+    "suspect",
+    "token",
+  ]);
+});
