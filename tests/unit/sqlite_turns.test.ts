@@ -164,6 +164,25 @@ describe("turns", () => {
     expect(isAtOnce(all)).toBe(true);
   });
 
+  test("the time of one in a long line of its own begins when the one before it is through", async () => {
+    const all = turns(500);
+    let ahead = 0;
+    const first = all.take(() => {
+      ahead += 1;
+      if (ahead === 1) throw BUSY;
+      const until = performance.now() + 600;
+      while (performance.now() < until);
+    });
+    let behind = 0;
+    const second = all.take(() => {
+      behind += 1;
+      if (behind === 1) throw BUSY;
+      return "through";
+    });
+    await first;
+    expect(await second).toBe("through");
+  });
+
   test("any other error ends the wait, and the next one has its turn", async () => {
     const all = turns();
     let tries = 0;
