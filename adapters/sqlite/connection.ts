@@ -82,14 +82,25 @@ export class Connection {
   /** Runs `fn` as the one write transaction of a verb: at once, unless another process has the database or is due. */
   async write<T>(verb: string, fn: (sql: Statements) => T): Promise<T> {
     const turns = this.#opened?.turns;
-    const transact = () =>
-      this.#run(verb, ({ driver, sql }) =>
-        this.#transact(driver, () => {
-          this.#crowd.countAt(performance.now(), () => this.#countCrowd(sql));
-          return fn(sql);
-        }),
-      );
+    const transact = () => this.#run(verb, ({ driver, sql }) => this.#counting(driver, sql, fn));
     return turns === undefined ? transact() : turns.take(transact);
+  }
+
+  /** Where the crowd could not be counted, that is no matter of the verb's: it is done without. */
+  #counting<T>(driver: SqlDriver, sql: Statements, fn: (sql: Statements) => T): T {
+    let isCounting = false;
+    const act = () => {
+      isCounting = true;
+      this.#crowd.countAt(performance.now(), () => this.#countCrowd(sql));
+      isCounting = false;
+      return fn(sql);
+    };
+    try {
+      return this.#transact(driver, act);
+    } catch (error) {
+      if (!isCounting) throw error;
+      return this.#transact(driver, act);
+    }
   }
 
   /** How many connections wanted the database lately and had to wait, this one included. */

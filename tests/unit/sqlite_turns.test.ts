@@ -79,6 +79,37 @@ describe("while another connection has the database", () => {
     expect(crowd()).toHaveLength(2);
   });
 
+  test("a crowd that cannot be counted fails no verb", async () => {
+    let counts = 0;
+    const database = scratch.database({ busyTimeoutMs: 60_000 }, (driver) => {
+      const { prepare } = driver;
+      driver.prepare = (sql) => {
+        const statement = prepare.call(driver, sql);
+        if (!sql.includes("INTO eddy_crowd")) return statement;
+        return {
+          ...statement,
+          run() {
+            counts += 1;
+            throw new Error("on purpose");
+          },
+        };
+      };
+    });
+    const queue = await scratch.queue(database);
+    blocker = new Database(scratch.file);
+    let jobs = 0;
+    // The machine may take its time between the two: then it is tried again.
+    while (counts === 0) {
+      await put(queue, `a${jobs}`);
+      blocker.run("BEGIN IMMEDIATE");
+      const waiting = put(queue, `b${jobs}`);
+      blocker.run("ROLLBACK");
+      await waiting;
+      jobs += 1;
+    }
+    expect(await queue.sizes!()).toMatchObject({ ready: 2 * jobs });
+  });
+
   test("a broker that is closed meanwhile says so", async () => {
     const broker = scratch.broker(scratch.database({ busyTimeoutMs: 60_000 }));
     const queue = broker.queue("work", { leaseMs: 30_000, requestTimeoutMs: 5000, dedupeWindowMs: 60_000 });
