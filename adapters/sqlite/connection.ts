@@ -82,7 +82,10 @@ export class Connection {
   /** Runs `fn` as the one write transaction of a verb: at once, unless another process has the database or is due. */
   async write<T>(verb: string, fn: (sql: Statements) => T): Promise<T> {
     const turns = this.#opened?.turns;
-    const transact = () => this.#run(verb, ({ driver, sql }) => this.#counting(driver, sql, fn));
+    const transact = () =>
+      this.#run(verb, ({ driver, sql }) =>
+        this.#crowd.isDue ? this.#counting(driver, sql, fn) : this.#transact(driver, () => fn(sql)),
+      );
     return turns === undefined ? transact() : turns.take(transact);
   }
 

@@ -44,7 +44,12 @@ export class Crowd {
     this.#isIn = true;
   }
 
-  /** To be called in each transaction. `count` enters this one, and answers how many there are. */
+  /** Whether the next transaction is to count. */
+  get isDue(): boolean {
+    return this.#isIn;
+  }
+
+  /** To be called in each such transaction. `count` enters this one, and answers how many there are. */
   countAt(now: number, count: () => number): void {
     if (!this.#isIn) return;
     // Should it fail, the transaction is tried again without.
