@@ -40,8 +40,8 @@
  *
  * ## Others in the way, and a full disk
  *
- * A verb waits for other connections' transactions for up to `busyTimeoutMs`, by a timer; opening only where something has to be made.
- * The time of one that stands in a line behind others of its own connection begins anew with each of them that is through. A verb that
+ * A verb waits for other connections' transactions for up to `busyTimeoutMs`, by a timer, opening included. The
+ * time of one that stands in a line behind others of its own connection begins anew with each of them that is through. A verb that
  * waited in vain fails with a `BrokerError` whose `unchanged` says that nothing was done.
  *
  * On a full disk what SQLite keeps beside the file may have room still: it is used anew, so that jobs can be settled, and cleared
