@@ -25,18 +25,10 @@ const COUNT_EVERY_MS = 100;
 /** Who was one of the crowd is so for this long, in milliseconds: longer than a round of turns in a large one. */
 export const CROWD_MS = 1000;
 
-/**
- * Who came to the crowd less than so many milliseconds ago looks as if no more than a few wanted the database: a run of a few hundred
- * milliseconds would be over before its turn, with jobs in hand that it could neither settle nor give back.
- */
-const NEW_MS = 1000;
-const FEW = 4;
-
 /** What one connection knows of the crowd. All of it keep themselves in a table, so all know the same, and none gets less than others. */
 export class Crowd {
   #size = 1;
   #countedAt = -Infinity;
-  #cameAt: number | undefined;
   #isIn = false;
 
   /** Others ended this one's turn, or made it wait for long: its next transaction is to count. */
@@ -57,13 +49,11 @@ export class Crowd {
     if (now - this.#countedAt < COUNT_EVERY_MS) return;
     this.#size = count();
     this.#countedAt = now;
-    this.#cameAt ??= now;
   }
 
-  /** How many want the database, this one included, as far as its looks go: 1 where no others are known of, a few for who has just come. */
+  /** How many want the database, this one included; 1 where no others are known of. */
   sizeAt(now: number): number {
-    if (this.#cameAt === undefined || now - this.#countedAt >= CROWD_MS) return 1;
-    return now - this.#cameAt < NEW_MS ? Math.min(FEW, this.#size) : this.#size;
+    return now - this.#countedAt < CROWD_MS ? this.#size : 1;
   }
 }
 
