@@ -110,7 +110,7 @@ export function renderMetrics(input: MetricsInput): string {
     sizes.map(([queue, size]) => [{ queue }, size.paused ? 1 : 0] as const),
   );
   write("eddy_broker_up", "gauge", "Whether the broker answered", [[{}, input.brokerUp ? 1 : 0]]);
-  write("eddy_broker_requests_total", "counter", "HTTP requests made to the broker", [
+  write("eddy_broker_requests_total", "counter", "Requests made to the broker; on NATS, connections opened", [
     [{}, input.brokerRequests],
   ]);
   return `${lines.join("\n")}\n`;

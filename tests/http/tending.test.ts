@@ -269,6 +269,8 @@ describe("health and metrics beside a worker", () => {
     expect(text).toContain('eddy_queue_jobs{queue="emails",state="ready"} 0\n');
     expect(text).toContain('eddy_queue_paused{queue="notes"} 1\n');
     expect(text).toContain("eddy_broker_up 1\n");
+    // A count of connections where messages are no requests.
+    expect(text).toContain("# HELP eddy_broker_requests_total Requests made to the broker; on NATS, ");
     for (const line of text.trimEnd().split("\n")) {
       expect(line).toMatch(
         /^(# (HELP|TYPE) eddy_\w+ .+|eddy_[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [-+.\de]+)$/,
