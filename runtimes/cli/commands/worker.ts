@@ -44,7 +44,8 @@ Without FILE it is ./worker.ts (.js, .mjs), and where Eddy's own checkout has no
 Log lines go to standard output.
 
 SIGTERM or SIGINT stops it: nothing starts any more, running jobs finish within the worker's graceMs (10,000 by default), the others are
-given back. A second signal ends it at once. A broker that fails later is tried again and again.
+given back. A second signal ends it at once. A broker that fails later is tried again and again; one that refuses the
+worker by then (its login was changed or has expired, or a permission was taken away) ends it with 1.
 
 With --http it serves enqueueing, stats, drain, health and metrics. Bound to a loopback address it needs no token; bound to another, or
 when EDDY_HTTP_TOKEN is set, callers send that token as \`Authorization: Bearer …\`.`,
