@@ -88,7 +88,7 @@ export function readCredentials(text: string): { readonly jwt: string; readonly 
 }
 
 /** Whether it is a user's seed, its checksum included. */
-function isUserSeed(text: string): boolean {
+export function isUserSeed(text: string): boolean {
   if (!text.startsWith("SU")) return false;
   try {
     nkeys.fromSeed(bytesOf(text));

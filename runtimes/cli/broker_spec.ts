@@ -11,11 +11,13 @@ export type BrokerSpec =
   | { readonly kind: "redis"; readonly url: string; readonly token: string }
   | { readonly kind: "nats"; readonly url: string; readonly login: NatsLogin };
 
-/** How to log in to NATS: with at most one of a token, a user and a credentials file. */
+/** How to log in to NATS: with at most one of a token, a user, an nkey and a credentials file. */
 export interface NatsLogin {
   readonly token?: string;
   readonly user?: string;
   readonly password?: string;
+  /** The seed of a user's nkey. */
+  readonly nkeySeed?: string;
   /** The path of a credentials file. */
   readonly credentialsFile?: string;
 }
@@ -98,8 +100,10 @@ function overHttp(text: string, token: string | undefined, variable: string, ref
   }
   // The URL is good, whoever named it: it is the environment that lacks something.
   if (token === undefined) {
+    // Upstash's variable can mean no other broker.
+    const other = variable === "EDDY_BROKER_TOKEN" ? ", or write ws:// or wss:// if NATS is meant" : "";
     throw new UnusableBroker(
-      cannotUse("its name", "a URL without a token", `set ${variable}`),
+      cannotUse("its name", "a URL without a token", `set ${variable}${other}`),
       "environment",
     );
   }
@@ -123,23 +127,26 @@ function overWebSocket(text: string, refuse: Refuse): string {
   return url.href.replace(/\/$/, "");
 }
 
-/** A credentials file before a user, a user before a token: the most particular one that is set. */
+/** A credentials file before an nkey, that before a user, a user before a token: the most particular one that is set. */
 function natsLogin(env: Env): NatsLogin {
   const credentialsFile = env.EDDY_NATS_CREDS || undefined;
+  const nkeySeed = env.EDDY_BROKER_NKEY_SEED || undefined;
   const user = env.EDDY_NATS_USER || undefined;
   const password = env.EDDY_NATS_PASSWORD || undefined;
   const token = env.EDDY_BROKER_TOKEN || undefined;
   if (credentialsFile !== undefined) return { credentialsFile };
-  if (user === undefined && password !== undefined) {
+  if (nkeySeed === undefined && user === undefined && password !== undefined) {
     throw new UnusableBroker(
       cannotUse("EDDY_NATS_PASSWORD", "set without EDDY_NATS_USER", "set both or none"),
       "environment",
     );
   }
   const used =
-    user === undefined
-      ? { EDDY_BROKER_TOKEN: token }
-      : { EDDY_NATS_USER: user, EDDY_NATS_PASSWORD: password };
+    nkeySeed !== undefined
+      ? { EDDY_BROKER_NKEY_SEED: nkeySeed }
+      : user === undefined
+        ? { EDDY_BROKER_TOKEN: token }
+        : { EDDY_NATS_USER: user, EDDY_NATS_PASSWORD: password };
   for (const [variable, value] of Object.entries(used)) {
     if (value === undefined || value === value.trim()) continue;
     throw new UnusableBroker(
@@ -147,6 +154,7 @@ function natsLogin(env: Env): NatsLogin {
       "environment",
     );
   }
+  if (nkeySeed !== undefined) return { nkeySeed };
   if (user !== undefined) return { user, password: password ?? "" };
   return token === undefined ? {} : { token };
 }
@@ -157,12 +165,14 @@ export function loginRefused({ url, login }: BrokerSpec & { readonly kind: "nats
   return `Cannot log in at ${new URL(url).origin}: the server refuses ${is}; ${mend}`;
 }
 
-const USER_LOGINS = "EDDY_NATS_CREDS, or EDDY_NATS_USER and EDDY_NATS_PASSWORD";
+const USER_LOGINS = "EDDY_NATS_CREDS, or EDDY_BROKER_NKEY_SEED, or EDDY_NATS_USER and EDDY_NATS_PASSWORD";
 
-function loginFault({ token, user, password, credentialsFile }: NatsLogin): [is: string, mend: string] {
+function loginFault(login: NatsLogin): [is: string, mend: string] {
+  const { token, user, password, nkeySeed, credentialsFile } = login;
   if (credentialsFile !== undefined) {
     return ["what EDDY_NATS_CREDS names", "name the file of another user's credentials"];
   }
+  if (nkeySeed !== undefined) return ["EDDY_BROKER_NKEY_SEED", "set the seed of a user it knows"];
   if (user !== undefined && password === "") {
     return ["EDDY_NATS_USER without a password", "set EDDY_NATS_PASSWORD"];
   }

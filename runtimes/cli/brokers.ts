@@ -39,12 +39,14 @@ export async function connectBroker(
       const { NatsBroker } = await import("../../adapters/nats/mod.ts").catch((error) =>
         refuseUnfound(error, platform.name),
       );
-      const { token, user, password, credentialsFile } = spec.login;
+      const { token, user, password, nkeySeed, credentialsFile } = spec.login;
+      if (nkeySeed !== undefined) await checkSeed(nkeySeed);
       return new NatsBroker({
         url: spec.url,
         token,
         user,
         password,
+        nkeySeed,
         credentials: credentialsFile === undefined ? undefined : await readCredentialsFile(credentialsFile),
         openWebSocket: (url) => platform.openWebSocket(url),
         now: () => platform.now(),
@@ -69,6 +71,15 @@ function refuseUnfound(error: unknown, runtime: string): never {
   throw new TypeError(`Cannot use the broker: nats.ws, the client of NATS, is not found; ${mend}`, {
     cause: error,
   });
+}
+
+/** The adapter refuses it too, but does not know the variable. */
+async function checkSeed(text: string): Promise<void> {
+  const { isUserSeed } = await import("../../adapters/nats/login.ts");
+  if (isUserSeed(text)) return;
+  throw new RangeError(
+    "Cannot use the broker: EDDY_BROKER_NKEY_SEED is no seed of a user's nkey; give the text that begins with SU",
+  );
 }
 
 async function readCredentialsFile(path: string): Promise<string> {

@@ -87,5 +87,5 @@ export const BROKER_HELP = `Brokers:
   wss://… ws://…        NATS JetStream over WebSocket
 Which broker: --broker, else EDDY_BROKER, else UPSTASH_REDIS_REST_URL, else sqlite:eddy.sqlite.
 Its token: EDDY_BROKER_TOKEN; for UPSTASH_REDIS_REST_URL it is UPSTASH_REDIS_REST_TOKEN, else EDDY_BROKER_TOKEN.
-NATS: EDDY_NATS_CREDS (a credentials file), else EDDY_NATS_USER and EDDY_NATS_PASSWORD, else EDDY_BROKER_TOKEN, else nothing.
+NATS: EDDY_NATS_CREDS (a credentials file), else EDDY_BROKER_NKEY_SEED (an nkey's seed), else EDDY_NATS_USER and EDDY_NATS_PASSWORD, else EDDY_BROKER_TOKEN, else nothing.
 A token is never sent to a URL that it was not set for, and belongs into the environment, never into the URL.`;

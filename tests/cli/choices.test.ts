@@ -63,9 +63,20 @@ describe("the broker", () => {
       nats({ user: "u", password: "p" }),
     ],
     [
+      "NATS with an nkey, before a user",
+      "wss://n.example",
+      { EDDY_BROKER_NKEY_SEED: "SU", EDDY_BROKER_TOKEN: "t", EDDY_NATS_USER: "u", EDDY_NATS_PASSWORD: "p" },
+      nats({ nkeySeed: "SU" }),
+    ],
+    [
       "NATS with a credentials file, before all",
       "wss://n.example",
-      { EDDY_BROKER_TOKEN: "t", EDDY_NATS_USER: "u", EDDY_NATS_CREDS: "a.creds" },
+      {
+        EDDY_BROKER_TOKEN: "t",
+        EDDY_NATS_USER: "u",
+        EDDY_BROKER_NKEY_SEED: "SU",
+        EDDY_NATS_CREDS: "a.creds",
+      },
       nats({ credentialsFile: "a.creds" }),
     ],
   );

@@ -1,5 +1,6 @@
 /** Commands on a real NATS server: a login that it refuses is told by the variables that hold it, and looks leave nothing behind. */
 import { expect, setDefaultTimeout, test } from "bun:test";
+import { nkeys } from "nats.ws";
 import { chooseBroker } from "../../runtimes/cli/broker_spec.ts";
 import { startNats } from "../support/nats_server.ts";
 import { Operator } from "../support/nats_tap.ts";
@@ -9,14 +10,17 @@ import { eddy } from "./process.ts";
 setDefaultTimeout(30_000);
 
 test("a login that is refused is told by its variables, never by what they hold", async () => {
-  const server = await startNats({ config: 'authorization { user: "ada", password: "hush-1" }' });
+  const [known, unknown] = [nkeys.createUser(), nkeys.createUser()];
+  const seedOf = (user: typeof known) => new TextDecoder().decode(user.getSeed());
+  const users = `{ user: "ada", password: "hush-1" }, { nkey: "${known.getPublicKey()}" }`;
+  const server = await startNats({ config: `authorization { users: [ ${users} ] }` });
   try {
     const stats = (env: Record<string, string>) =>
       eddy(["stats", "emails"], { env: { EDDY_BROKER: server.url, ...env } });
     const cases: [Record<string, string>, string][] = [
       [
         {},
-        "whoever does not log in; set EDDY_NATS_CREDS, or EDDY_NATS_USER and EDDY_NATS_PASSWORD, or EDDY_BROKER_TOKEN",
+        "whoever does not log in; set EDDY_NATS_CREDS, or EDDY_BROKER_NKEY_SEED, or EDDY_NATS_USER and EDDY_NATS_PASSWORD, or EDDY_BROKER_TOKEN",
       ],
       [{ EDDY_NATS_USER: "ada" }, "EDDY_NATS_USER without a password; set EDDY_NATS_PASSWORD"],
       [
@@ -25,16 +29,28 @@ test("a login that is refused is told by its variables, never by what they hold"
       ],
       [
         { EDDY_BROKER_TOKEN: "hush-3" },
-        "EDDY_BROKER_TOKEN; set the right one, or EDDY_NATS_CREDS, or EDDY_NATS_USER and EDDY_NATS_PASSWORD",
+        "EDDY_BROKER_TOKEN; set the right one, or EDDY_NATS_CREDS, or EDDY_BROKER_NKEY_SEED, or EDDY_NATS_USER and EDDY_NATS_PASSWORD",
       ],
+      [{ EDDY_BROKER_NKEY_SEED: seedOf(unknown) }, "EDDY_BROKER_NKEY_SEED; set the seed of a user it knows"],
     ];
     for (const [env, told] of cases) {
       const { code, out, err } = await stats(env);
       expect([code, out]).toEqual([1, ""]);
       expect(err).toBe(`Cannot log in at ${new URL(server.url).origin}: the server refuses ${told}\n`);
     }
-    const right = await stats({ EDDY_NATS_USER: "ada", EDDY_NATS_PASSWORD: "hush-1" });
-    expect([right.code, right.err]).toEqual([0, ""]);
+    for (const env of [
+      { EDDY_NATS_USER: "ada", EDDY_NATS_PASSWORD: "hush-1" },
+      { EDDY_BROKER_NKEY_SEED: seedOf(known) },
+    ]) {
+      const right = await stats(env);
+      expect([right.code, right.err]).toEqual([0, ""]);
+    }
+    const none = await stats({ EDDY_BROKER_NKEY_SEED: `${seedOf(known).slice(0, -1)}!` });
+    expect([none.code, none.out, none.err]).toEqual([
+      1,
+      "",
+      "Cannot use the broker: EDDY_BROKER_NKEY_SEED is no seed of a user's nkey; give the text that begins with SU\n",
+    ]);
   } finally {
     await server.stop();
   }
@@ -79,6 +95,10 @@ test.each([
   [
     { EDDY_NATS_USER: "ada", EDDY_NATS_PASSWORD: "hush " },
     "EDDY_NATS_PASSWORD is a text that begins or ends with white space; take that away",
+  ],
+  [
+    { EDDY_BROKER_NKEY_SEED: "SUhush\n" },
+    "EDDY_BROKER_NKEY_SEED is a text that begins or ends with white space; take that away",
   ],
 ])("a login that cannot be meant is refused at once: %o", (env, told) => {
   expect(() => chooseBroker("ws://127.0.0.1:9", env)).toThrow(new Error(`Cannot use the broker: ${told}`));

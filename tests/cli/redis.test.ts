@@ -58,7 +58,7 @@ test("Upstash's own variables are honoured, and their token goes to no other URL
   const other = await eddy(["stats", "tasks", "--broker", "http://127.0.0.1:1"], { env });
   expect([other.code, other.err]).toEqual([
     1,
-    "Cannot use the broker: its name is a URL without a token; set EDDY_BROKER_TOKEN\n",
+    "Cannot use the broker: its name is a URL without a token; set EDDY_BROKER_TOKEN, or write ws:// or wss:// if NATS is meant\n",
   ]);
   // EDDY_BROKER comes first.
   const first = await eddy(["stats", "tasks"], { env: { ...env, EDDY_BROKER: "sqlite:nowhere.sqlite" } });

@@ -279,9 +279,11 @@ describe("brokers that cannot be used end with a sentence without their secrets"
   });
 
   test("a good URL without its token is the environment's fault, whoever named it", async () => {
+    const NATS_HINT = ", or write ws:// or wss:// if NATS is meant";
     const calls: [string[], Record<string, string>, string][] = [
-      [["--broker", "https://example.com"], {}, "EDDY_BROKER_TOKEN"],
-      [[], { EDDY_BROKER: "https://example.com" }, "EDDY_BROKER_TOKEN"],
+      [["--broker", "https://example.com"], {}, `EDDY_BROKER_TOKEN${NATS_HINT}`],
+      [["--broker", "http://127.0.0.1:8080"], {}, `EDDY_BROKER_TOKEN${NATS_HINT}`],
+      [[], { EDDY_BROKER: "https://example.com" }, `EDDY_BROKER_TOKEN${NATS_HINT}`],
       [[], { UPSTASH_REDIS_REST_URL: "https://example.com" }, "UPSTASH_REDIS_REST_TOKEN"],
     ];
     for (const [args, env, token] of calls) {

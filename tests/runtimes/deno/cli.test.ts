@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
+import { nkeys } from "nats.ws";
 import { holdingServer } from "../../cli/holding_server.ts";
 import { type Ended, RunningCommand } from "../../cli/process.ts";
 import { startRedisOverHttp } from "../../support/gateway.ts";
@@ -166,10 +167,15 @@ describe("brokers that are servers", () => {
     }
   });
 
-  test("NATS over WebSocket, with a login", async () => {
-    const nats = await startNats({ config: 'authorization { user: "ada", password: "s3cret" }' });
+  test("NATS over WebSocket, with a user's login and with an nkey", async () => {
+    const user = nkeys.createUser();
+    const users = `{ user: "ada", password: "s3cret" }, { nkey: "${user.getPublicKey()}" }`;
+    const nats = await startNats({ config: `authorization { users: [ ${users} ] }` });
     try {
       await life(nats.url, { EDDY_NATS_USER: "ada", EDDY_NATS_PASSWORD: "s3cret" });
+      const env = { EDDY_BROKER_NKEY_SEED: new TextDecoder().decode(user.getSeed()) };
+      const { code, out } = await run(["stats", "emails", "--json", "--broker", nats.url], { env });
+      expect([code, JSON.parse(out)]).toEqual([0, [expect.objectContaining({ queue: "emails", ready: 0 })]]);
     } finally {
       await nats.stop();
     }
