@@ -3,7 +3,7 @@
  * looks for the next minute when one has ended.
  *
  * ```sh
- * bun examples/bun_cron.ts
+ * node_modules/.bin/bun examples/bun_cron.ts
  * ```
  *
  * @module

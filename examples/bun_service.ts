@@ -2,7 +2,7 @@
  * The service of `service.ts` on Bun.
  *
  * ```sh
- * bun examples/bun_service.ts
+ * node_modules/.bin/bun examples/bun_service.ts
  * curl -d '{"email":"ada@example.com"}' http://127.0.0.1:8787/signup
  * ```
  *

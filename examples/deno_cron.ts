@@ -3,7 +3,7 @@
  * looks for the next minute when one has ended.
  *
  * ```sh
- * deno task example:cron
+ * node_modules/.bin/deno task example:cron
  * ```
  *
  * @module

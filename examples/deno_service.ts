@@ -2,7 +2,7 @@
  * The service of `service.ts` on Deno.
  *
  * ```sh
- * deno task example:service
+ * node_modules/.bin/deno task example:service
  * curl -d '{"email":"ada@example.com"}' http://127.0.0.1:8787/signup
  * ```
  *

@@ -2,7 +2,7 @@
  * Puts every one of GitHub's example payloads into the queue of `examples/webhooks.ts`, exactly as it stands.
  *
  * ```sh
- * bun examples/webhooks_enqueue.ts --broker sqlite:eddy.sqlite
+ * npx bun examples/webhooks_enqueue.ts --broker sqlite:eddy.sqlite
  * ```
  *
  * @module

@@ -17,9 +17,9 @@
  * priorities has one. The jobs' stream republishes the headers of what is stored below `eddy.jobs.emails.` to `eddy.news.emails.`: by that a
  * worker knows, without asking, which of these subjects have anything. A stream or consumer that is there is checked, and refused when it could lose jobs.
  *
- * **Other producers.** Whatever publishes to the subject is a producer; body and headers come as they are, `Nats-Msg-Id`, where there is one, is the job's
- * id: `nats pub eddy.jobs.emails '{"to":"ada@example.com"}'`. A stream of your own can feed a queue too: the option `sources` names it
- * and its consumer.
+ * **Other producers.** Whatever publishes to one of the first two rows' subjects is a producer; body and headers come as they are, `Nats-Msg-Id`, where there
+ * is one, is the job's id: `nats req eddy.jobs.emails '{"to":"ada@example.com","subject":"Hello"}'`, whose answer tells that it is stored. A stream of your own
+ * can feed a queue too: the option `sources` names it and its consumer. Nobody notices a queue's name there that no queue has.
  *
  * **Cost.** A claim is one pull request, whatever it brings; a few more while there are jobs of other levels, given back, or come due. A pull waits for its
  * first message at the server and ends with what is there. Acks leave in one piece; the last one of each consumer asks for an answer, which stands for

@@ -27,7 +27,10 @@ export interface NatsBrokerOptions extends LoginOptions {
   readonly storage?: "file" | "memory" | undefined;
   /** On how many servers of a cluster streams that are made are kept. Default 1. */
   readonly replicas?: number | undefined;
-  /** By queue: a stream and consumer of yours whose messages are jobs of it too. Nothing is made or changed there. */
+  /**
+   * By queue: a stream and consumer of yours whose messages are jobs of it too. Nothing is made there; jobs are acked, and removed when they run out of
+   * `max_deliver`. Names of queues that nobody opens are not noticed.
+   */
   readonly sources?: Readonly<Record<string, NatsSource>> | undefined;
   /**
    * The least `max_deliver` that a source's consumer may have. It must be above `maxAttempts` of the queue's workers, since the server

@@ -1,9 +1,11 @@
 /** Every command and every program in the README is run, and the two that set up are what CI runs. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { startNats } from "../support/nats_server.ts";
+import { Operator } from "../support/nats_tap.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 const text = readFileSync(join(ROOT, "README.md"), "utf8");
@@ -17,6 +19,9 @@ const shells = blocks.filter(({ language }) => language === "sh").map(({ body })
 const commands = shells.filter((body) => !isOwnProject(body)).flatMap((body) => body.split("\n"));
 const ownProjects = shells.filter(isOwnProject);
 const programs = blocks.filter(({ language }) => language === "ts").map(({ body }) => body);
+
+/** The NATS server of programs that need one. */
+const NATS_URL = "ws://127.0.0.1:8080";
 
 let scratch: string;
 /** Programs of the README import `eddy` by its name, which works within the package. */
@@ -89,16 +94,41 @@ test("a project of one's own", async () => {
   const { code, output } = await run(["bash", "-ec", command], own);
   expect({ code, output: code === 0 ? "" : output }).toEqual({ code: 0, output: "" });
   expect(output).toContain("1 accepted, 0 rejected");
+  const [, supervised] = /`(\S+ node_modules\/\.bin\/eddy) worker`/.exec(text) ?? [];
+  const started = await run(["bash", "-ec", `${command.split("\n")[0]}\nexec ${supervised} --version`], own);
+  expect(started).toEqual({ code: 0, output: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
 });
 
 describe("programs", () => {
+  async function runProgram(name: string, program: string): Promise<string> {
+    const file = join(inside, name);
+    await Bun.write(file, program);
+    const { code, output } = await run([process.execPath, file]);
+    expect({ code, output: code === 0 ? "" : output }).toEqual({ code: 0, output: "" });
+    return output;
+  }
+
   for (const [index, program] of programs.entries()) {
-    test(`program ${index + 1}`, async () => {
-      const file = join(inside, `program_${index + 1}.ts`);
-      await Bun.write(file, program);
-      const { code, output } = await run([process.execPath, file]);
-      expect({ code, output: code === 0 ? "" : output }).toEqual({ code: 0, output: "" });
-    });
+    const name = `program_${index + 1}.ts`;
+    if (program.includes(NATS_URL)) {
+      test(`program ${index + 1}, with a stream of orders`, async () => {
+        const server = await startNats();
+        const operator = await Operator.connect(server.url);
+        try {
+          const stream = { name: "ORDERS", subjects: ["orders.new"], retention: "workqueue", discard: "new" };
+          await operator.api("STREAM.CREATE.ORDERS", stream);
+          const consumer = { durable_name: "eddy", ack_policy: "explicit" };
+          const named = { stream_name: "ORDERS", config: consumer };
+          await operator.api("CONSUMER.DURABLE.CREATE.ORDERS.eddy", named);
+          await operator.publish("orders.new", '{"id":7}');
+          const output = await runProgram(name, program.replace(NATS_URL, server.url));
+          expect(output).toBe("order 7\n1 0\n");
+        } finally {
+          await operator.close();
+          await server.stop();
+        }
+      });
+    } else test(`program ${index + 1}`, () => runProgram(name, program).then(() => {}));
   }
 });
 
@@ -109,6 +139,17 @@ test("programs are well typed", async () => {
   );
   const { code, output } = await run(["npx", "tsc", "-p", inside]);
   expect({ code, output }).toEqual({ code: 0, output: "" });
+});
+
+test("what the heads of examples say to type needs no Bun and no Deno on the PATH", () => {
+  const folder = join(ROOT, "examples");
+  const lines = readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => /\.(ts|toml)$/.test(name))
+    .flatMap((name) => readFileSync(join(folder, name), "utf8").split("\n"));
+  expect(lines.filter((line) => /^ \* (npx|node_modules\/\.bin\/)\S* ?\S/.test(line)).length).toBeGreaterThan(
+    3,
+  );
+  expect(lines.filter((line) => /^(?: \*|#) +(?:bun|deno) /.test(line))).toEqual([]);
 });
 
 test("links lead to files that are there", () => {
