@@ -158,7 +158,7 @@ describe("a stream that is there", () => {
     await queue.open();
     const jobs = ["a", "b", "c", "d", "e", "f", "g"].map((id) => job(id));
     await expect(queue.enqueue("request", jobs)).rejects.toThrow(
-      "maximum messages exceeded (2 of 7 jobs; sending the same request again adds only what is missing)",
+      "it is full: make room, or raise what it or the server's store may take (2 of 7 jobs; sending the same request again adds only what is missing)",
     );
     const deliveries = await take(queue);
     expect(ids(deliveries)).toEqual(["a", "b", "c", "d", "e"]);
