@@ -6,7 +6,11 @@ const wrong: readonly [given: unknown, kind: ErrorConstructor, says: RegExp][] =
   [undefined, TypeError, /options is undefined; give an object/],
   [{}, TypeError, /token is missing; give a text/],
   [{ token: 5 }, TypeError, /token is a number/],
-  [{ token: "t", redis: new URL("redis://:hush@localhost:6379") }, TypeError, /redis is an object; give a text/],
+  [
+    { token: "t", redis: new URL("redis://:hush@localhost:6379") },
+    TypeError,
+    /redis is an object; give a text/,
+  ],
   [{ token: "t", hostname: 7 }, TypeError, /hostname is a number/],
   [{ token: "t", port: "8079" }, TypeError, /port is a string; give a whole number from 0 to 65535/],
   [{ token: "t", port: 65_536 }, RangeError, /port is 65536/],
