@@ -36,12 +36,27 @@ export async function enqueue(
   if (before !== undefined) return answers(jobs, before);
   if (jobs.length === 0) return [];
   // Copies: what the caller does with its buffers from now on must not reach the jobs.
-  const bodies = jobs.map(({ body }) => (typeof body === "string" ? body : body.slice()));
+  const own = jobs.map((job) => (typeof job.body === "string" ? job : { ...job, body: job.body.slice() }));
+  try {
+    return await send(core, requestId, own, timeoutMs);
+  } catch (error) {
+    if (!(error instanceof StreamGoneError)) throw error;
+    await core.makeAnew();
+    return send(core, requestId, own, timeoutMs);
+  }
+}
+
+async function send(
+  core: Core,
+  requestId: string,
+  jobs: readonly NewJob[],
+  timeoutMs: number,
+): Promise<readonly Enqueued[]> {
   const session = await core.link.session("enqueue", timeoutMs);
   if (jobs.some((job) => job.delayMs > 0)) await core.readClock(session, "enqueue", timeoutMs);
   const messages = jobs.map((job, at): Outgoing => {
     const { subject, headers: list } = addressed(core, requestId, job, at);
-    const payload = bodies[at] as string | Uint8Array;
+    const payload = job.body;
     const headers = new EncodedHeaders(list);
     if (headers.size + bytesOf(payload) + MOVE_ROOM > core.maxMessageBytes) {
       throw new RangeError(

@@ -15,7 +15,6 @@ import type {
 } from "../../src/broker.ts";
 import { BrokerError } from "../../src/errors.ts";
 import { checkClaim, checkEnqueue } from "../checks.ts";
-import { StreamGoneError } from "./api.ts";
 import { Claiming } from "./claim.ts";
 import type { Core } from "./core.ts";
 import { enqueue } from "./enqueuing.ts";
@@ -95,15 +94,7 @@ export class NatsQueue implements BrokerQueue {
   async enqueue(requestId: string, jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
     checkEnqueue(requestId, jobs, this.limits);
     this.#check("enqueue");
-    const { core } = this.#parts;
-    const { dedupeWindowMs } = this.#settings;
-    try {
-      return await enqueue(core, requestId, jobs, this.#timeoutMs, dedupeWindowMs);
-    } catch (error) {
-      if (!(error instanceof StreamGoneError)) throw error;
-      await core.makeAnew();
-      return enqueue(core, requestId, jobs, this.#timeoutMs, dedupeWindowMs);
-    }
+    return enqueue(this.#parts.core, requestId, jobs, this.#timeoutMs, this.#settings.dedupeWindowMs);
   }
 
   claim(request: ClaimRequest): Promise<ClaimReply> {

@@ -32,6 +32,17 @@ test("an enqueue finds it made anew, a delayed one too", async () => {
   expect(await queue.sizes?.()).toMatchObject({ ready: 0, delayed: 1 });
 });
 
+test("what is enqueued then is what was given, whatever the caller did with it meanwhile", async () => {
+  const name = nats.name();
+  const queue = await nats.open(name);
+  await gone(name);
+  const body = new Uint8Array([255, 1]);
+  const enqueued = put(queue, job("a", { body }));
+  body.fill(9);
+  await enqueued;
+  expect((await take(queue)).map((one) => one.body)).toEqual([new Uint8Array([255, 1])]);
+});
+
 test("a claim tells of it once, and the next one works", async () => {
   const name = nats.name();
   const queue = await nats.open(name);
