@@ -85,10 +85,10 @@ export class RememberedLeases<V> {
   /** A lease is over, and this is known of it. What was said of it before no longer counts. */
   set(id: string, value: V, now: number): void {
     this.#sweep(now);
-    this.saw(id);
-    const series = this.#seriesOf(id);
+    const series = this.#seriesOf(id) ?? this.#newSeries(id);
     const number = series === undefined ? Number.NaN : numberOf(id, series.prefix.length);
     if (series === undefined || Number.isNaN(number)) return this.#others.set(id, value, now);
+    if (number > series.newest) series.newest = number;
     const at = Math.floor(number / BLOCK);
     let block = series.blocks.get(at);
     if (block === undefined) {

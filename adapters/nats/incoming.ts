@@ -5,8 +5,9 @@
  *
  * @module
  */
+
+import { joined } from "../../src/bytes.ts";
 import { Address } from "./address.ts";
-import { joined } from "./bytes.ts";
 import { bodyOf } from "./text.ts";
 
 const decoder = new TextDecoder();

@@ -4,6 +4,7 @@
  * @module
  */
 import { Chain, type Chained } from "../../src/chain.ts";
+import { onAbort } from "./aborting.ts";
 
 /** A pull that waits at the server. */
 export interface WaitingPull extends Chained {
@@ -17,7 +18,7 @@ export interface WaitingPull extends Chained {
 
 export class WaitingPulls {
   readonly #all = new Chain<WaitingPull>();
-  /** Signals that are listened to. Adding a listener to one and taking it away again costs more than a whole claim, so each gets one and keeps it. */
+  /** Signals that are listened to: each by one function for all pulls, not by one for each. */
   readonly #heard = new WeakSet<AbortSignal>();
   #lastHeard: AbortSignal | undefined;
 
@@ -39,7 +40,7 @@ export class WaitingPulls {
     this.#lastHeard = signal;
     if (signal === undefined || this.#heard.has(signal)) return;
     this.#heard.add(signal);
-    signal.addEventListener("abort", () => {
+    onAbort(signal, () => {
       for (const pull of this.#all.all()) if (pull.signal === signal) pull.endWait();
     });
   }

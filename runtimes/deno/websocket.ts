@@ -7,12 +7,12 @@
  *
  * @module
  */
+import { joined } from "../../src/bytes.ts";
 import {
   bytesFrame,
   closeFrame,
   FrameError,
   type Incoming,
-  joined,
   MAX_REASON_BYTES,
   MessageReader,
   pongFrame,

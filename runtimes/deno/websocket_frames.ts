@@ -4,6 +4,8 @@
  * @module
  */
 
+import { joined } from "../../src/bytes.ts";
+
 /** The largest message taken in, in bytes. A larger one ends the connection with code 1009. */
 export const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 
@@ -214,19 +216,4 @@ function decoded(bytes: Uint8Array): string {
   } catch {
     throw new FrameError(1007, "a text is not UTF-8");
   }
-}
-
-/** Several pieces as one; a single one is that itself. `length`: of all together. */
-export function joined<B extends ArrayBufferLike>(
-  pieces: readonly Uint8Array<B>[],
-  length: number,
-): Uint8Array<B | ArrayBuffer> {
-  if (pieces.length === 1) return pieces[0] as Uint8Array<B>;
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return whole;
 }
